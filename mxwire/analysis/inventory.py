@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
 
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.message_counter import MessageCounter
 from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.wire.checks import Reason
@@ -34,7 +36,7 @@ class HostFacts:
     names: dict[str, None] = field(default_factory=dict)
     sent: int = 0
     received: int = 0
-    known_as: dict[tuple[int, int], int] = field(default_factory=dict)
+    known_as: FirstKeys[tuple[int, int], int] = field(default_factory=partial(FirstKeys, MEMBERS_KEPT, int))
     """Number of frames sent by the host, by peer (address) and the index of the host in that peer's table."""
 
 
@@ -84,7 +86,7 @@ class Inventory:
         """True if frames lack the addresses of their destinations."""
         self.types: dict[str, TypeFacts] = {}
         self.hosts: dict[int, HostFacts] = {}
-        self.endpoints: dict[tuple[int, int], EndpointFacts] = {}
+        self.endpoints: FirstKeys[tuple[int, int], EndpointFacts] = FirstKeys(ENDPOINTS_KEPT, EndpointFacts)
         self.nacks: Counter[tuple[str, str]] = Counter()
         """Nacks by packet type and reason."""
         self.faults: dict[str, Fault] = {}
@@ -165,18 +167,10 @@ class Inventory:
         )
         for (source, destination, known), count in zip(*_distinct(triples), strict=True):
             host = self._host(decoded.hosts.keys[source])
-            key = decoded.hosts.keys[destination], known
-            if key in host.known_as or len(host.known_as) < MEMBERS_KEPT:
-                host.known_as[key] = host.known_as.get(key, 0) + count
+            host.known_as[decoded.hosts.keys[destination], known] += count
 
     def _host(self, address: int) -> HostFacts:
         return self.hosts.setdefault(address, HostFacts())
-
-    def _endpoint(self, address: int, number: int) -> EndpointFacts:
-        key = address, number
-        if key not in self.endpoints and len(self.endpoints) >= ENDPOINTS_KEPT:
-            return EndpointFacts()
-        return self.endpoints.setdefault(key, EndpointFacts())
 
     def _endpoints(self, decoded: DecodedBatch) -> None:
         """Collect endpoints and, from session fields, their sessions; skip nacks: their endpoints may not exist."""
@@ -189,13 +183,13 @@ class Inventory:
             place = block.place[good]
             source = np.stack([decoded.assignment.source[place], block["src_endpoint"][good]], axis=1)
             for (code, number), count in zip(*_distinct(source), strict=True):
-                self._endpoint(decoded.hosts.keys[code], number).sent += count
+                self.endpoints[decoded.hosts.keys[code], number].sent += count
             if not decoded.located.has_destination:
                 continue
             sessions = block["session"][good] if "session" in names else np.zeros(len(place), np.uint32)
             target = np.stack([decoded.assignment.destination[place], block["dst_endpoint"][good], sessions], axis=1)
             for (code, number, session), count in zip(*_distinct(target), strict=True):
-                facts = self._endpoint(decoded.hosts.keys[code], number)
+                facts = self.endpoints[decoded.hosts.keys[code], number]
                 facts.received += count
                 if "session" in names and session != NO_SESSION:
                     _keep(facts.sessions, session)
@@ -210,11 +204,11 @@ class Inventory:
                 if isinstance(frame, HostReply):
                     _keep(self._host(source).names, hostname_text(frame.hostname))
                 elif isinstance(frame, ConnectRequest):
-                    _keep(self._endpoint(source, frame.src_endpoint).sessions, frame.src_session_id)
+                    _keep(self.endpoints[source, frame.src_endpoint].sessions, frame.src_session_id)
                     if decoded.located.has_destination:
-                        _keep(self._endpoint(destination, frame.dst_endpoint).keys, frame.app_key)
+                        _keep(self.endpoints[destination, frame.dst_endpoint].keys, frame.app_key)
                 elif isinstance(frame, ConnectReply):
-                    _keep(self._endpoint(source, frame.src_endpoint).sessions, frame.target_session_id)
+                    _keep(self.endpoints[source, frame.src_endpoint].sessions, frame.target_session_id)
 
     def _nacks(self, decoded: DecodedBatch) -> None:
         for block in decoded.columns.of("nack_lib", "nack_mcp"):

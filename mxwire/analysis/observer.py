@@ -47,6 +47,7 @@ from mxwire.analysis.conversations.state import LINGER_NS
 from mxwire.analysis.diagnosis import Examination, Finding
 from mxwire.analysis.diagnosis.finding import SEVERITIES, Party
 from mxwire.analysis.diagnosis.traffic import is_group
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.host_names import HostNames
 from mxwire.analysis.marks import flag_bit
 from mxwire.analysis.pair_counters import COLUMN, OTHERS, Pair, PairCounters, RateWindow
@@ -161,7 +162,7 @@ class TrafficObserver:
         self._budget = FollowBudget(share, clock, processor_time)
         self._rates = RateWindow(WINDOW_NS)
         self._rates.begin(0)
-        self._findings: dict[tuple[str, tuple[Party, ...]], OpenFinding] = {}
+        self._findings: FirstKeys[tuple[str, tuple[Party, ...]], OpenFinding] = FirstKeys(FINDINGS)
         self._collected_ns = self._followed_ns = self._findings_due = 0
         self._recent: deque[CapturedMessage] = deque(maxlen=RECENT)
         self._starved: list[tuple[int, int]] = []
@@ -336,8 +337,6 @@ class TrafficObserver:
                 continue
             key = finding.id, finding.concerns
             known = self._findings.get(key)
-            if known is None and len(self._findings) >= FINDINGS:
-                continue
             first = self.now_ns if known is None else known.first_ns
             self._findings[key] = OpenFinding(finding, first, self.now_ns)
         # If pairs are sampled, a pair is examined again only after all other parts.

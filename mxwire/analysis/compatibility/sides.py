@@ -11,6 +11,7 @@ import numpy as np
 from mxwire.analysis.compatibility.builds import Build, HostEvidence, candidates
 from mxwire.analysis.compatibility.judgement import MessageClass
 from mxwire.analysis.conversations import CapturedMessage, Follower
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.verification import Verification
 from mxwire.rules import Violation
 from mxwire.wire.decoder import DecodedBatch
@@ -92,11 +93,11 @@ class Sides:
     """Collector of evidence per host, batch by batch; memory grows only with hosts."""
 
     def __init__(self, *, follows: bool = True) -> None:
-        self._hosts: dict[int, _Host] = {}
+        self._hosts: FirstKeys[int, _Host] = FirstKeys(_HOSTS, _Host)
         self._detector = Detector(by_sender=True)
         self._follower = Follower() if follows else None
         self._verification = Verification() if follows else None
-        self.exchanged: dict[tuple[int, int, MessageClass], tuple[int, int]] = {}
+        self.exchanged: FirstKeys[tuple[int, int, MessageClass], tuple[int, int]] = FirstKeys(_HOSTS)
         """By source, destination and class: the number of messages that arrived, and of all messages."""
 
     def observe(self, decoded: DecodedBatch) -> None:
@@ -150,11 +151,6 @@ class Sides:
         builds, unknown = candidates(shown)
         return Side(label, address, builds, unknown, tuple(_facts(known, shown, detection)))
 
-    def _host(self, address: int) -> _Host | None:
-        if address not in self._hosts and len(self._hosts) >= _HOSTS:
-            return None
-        return self._hosts.setdefault(address, _Host())
-
     def _count(self, decoded: DecodedBatch) -> None:
         located = decoded.located
         rows = located.row_bytes
@@ -163,9 +159,7 @@ class Sides:
         numbers = located.batch.number
         lengths = located.wire_length
         for address, places in _by_sender(located):
-            host = self._host(address)
-            if host is None:
-                continue
+            host = self._hosts[address]
             host.frames += len(places)
             longest = places[int(lengths[places].argmax())]
             if int(lengths[longest]) > host.longest:
@@ -181,11 +175,10 @@ class Sides:
             if "frag_pipeline" not in block.names:
                 continue
             for address, places in _by_sender(decoded.located, block.place):
-                host = self._host(address)
+                host = self._hosts[address]
                 values = block["frag_pipeline"][places]
-                for value in np.unique(values).tolist() if host is not None else ():
+                for value in np.unique(values).tolist():
                     which = block.place[places[values == value]]
-                    assert host is not None
                     first, count = host.pipelines.get(int(value), (int(numbers[which[0]]), 0))
                     host.pipelines[int(value)] = first, count + len(which)
 
@@ -195,10 +188,10 @@ class Sides:
             if block.layout.name != "rndv":
                 continue
             for address, places in _by_sender(decoded.located, block.place):
-                host = self._host(address)
+                host = self._hosts[address]
                 values = block["pulled_rdma_offset"][places]
                 nonzero = np.flatnonzero(values)
-                if host is None or not len(nonzero):
+                if not len(nonzero):
                     continue
                 largest, first, count = host.offsets
                 first = first or int(numbers[block.place[places[nonzero[0]]]])
@@ -215,9 +208,8 @@ class Sides:
                 least = min(shortest, each.after_ns) if count else each.after_ns
                 host.resend_delays = least, max(longest, each.after_ns), count + 1
         key = source, destination, _CLASS_OF[message.kind]
-        if key in self.exchanged or len(self.exchanged) < _HOSTS:
-            arrived, every = self.exchanged.get(key, (0, 0))
-            self.exchanged[key] = arrived + (message.receiver in ("received", "truncated")), every + 1
+        arrived, every = self.exchanged.get(key, (0, 0))
+        self.exchanged[key] = arrived + (message.receiver in ("received", "truncated")), every + 1
 
     def _finding(self, found: Violation) -> None:
         if found.severity == "note" and found.rule.startswith("D-"):

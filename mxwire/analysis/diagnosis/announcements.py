@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.analysis.first_keys import FirstKeys
+
 KEYS: Final = 1 << 14
 SAMPLES: Final = 8
 GRACE_NS: Final = 50_000_000
@@ -41,9 +43,9 @@ class AnnouncedValues:
     """Comparison of the values announced and used per key, batch by batch."""
 
     def __init__(self) -> None:
-        self.latest: dict[int, tuple[int, int, int]] = {}
+        self.latest: FirstKeys[int, tuple[int, int, int]] = FirstKeys(KEYS)
         """By key: the value announced last, its time and frame."""
-        self.misuses: dict[int, Misuse] = {}
+        self.misuses: FirstKeys[int, Misuse] = FirstKeys(KEYS)
         """The first misuse per key, with the number of occurrences."""
 
     def observe(
@@ -93,7 +95,7 @@ class AnnouncedValues:
                 announced_frame = int(numbers[place[mine[at[0]]]]) if known[at[0]] else (before[2] if before else 0)
                 self._note(key, int(was_announced[at[0]]), announced_frame, used[at], place[which][at], times, numbers)
         announcing = np.flatnonzero(is_announced[which])
-        if len(announcing) and (key in self.latest or len(self.latest) < KEYS):
+        if len(announcing):
             at_last = int(place[which][announcing[-1]])
             self.latest[key] = int(used[announcing[-1]]), int(times[at_last]), int(numbers[at_last])
 
@@ -107,11 +109,8 @@ class AnnouncedValues:
         times: NDArray[np.int64],
         numbers: NDArray[np.int64],
     ) -> None:
-        misuse = self.misuses.get(key)
-        if misuse is None:
-            if len(self.misuses) >= KEYS:
-                return
-            misuse = self.misuses[key] = Misuse(announced, announced_frame, int(used[0]), int(times[places[0]]))
+        new = Misuse(announced, announced_frame, int(used[0]), int(times[places[0]]))
+        misuse = self.misuses.setdefault(key, new)
         misuse.frames += len(places)
         misuse.numbers += numbers[places[: SAMPLES - len(misuse.numbers)]].tolist()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from mxwire.analysis.diagnosis.libraries import EndpointRoute, Libraries, direct
 from mxwire.analysis.diagnosis.message_order import MessageOrder
 from mxwire.analysis.diagnosis.sequence import Sequences
 from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection, Detector
 from mxwire.wire.dialect import Dialect
@@ -39,9 +41,10 @@ class Facts:
         self.libraries = Libraries()
         self.sequences = Sequences()
         self.numberings = MessageOrder()
-        self.unknown_sessions: dict[EndpointRoute, dict[str, list[tuple[int, int]]]] = {}
+        self.unknown_sessions: FirstKeys[EndpointRoute, dict[str, list[tuple[int, int]]]]
+        self.unknown_sessions = FirstKeys(DIRECTIONS_MAXIMUM, dict)
         """Uses of the session 0xFFFFFFFF, by direction: number and time of the first frames, by layout."""
-        self.unknown_counts: dict[EndpointRoute, dict[str, int]] = {}
+        self.unknown_counts: FirstKeys[EndpointRoute, Counter[str]] = FirstKeys(DIRECTIONS_MAXIMUM, Counter)
         """Number of such frames, by layout."""
         self.first_ns: int | None = None
         self.last_ns = 0
@@ -53,7 +56,7 @@ class Facts:
         """Number of frames of any protocol that follow later ones in the capture."""
         self.backwards = 0
         """Number of messages acknowledged before they were sent, according to capture times."""
-        self.first_numbered: dict[Flow, int] = {}
+        self.first_numbered: FirstKeys[Flow, int] = FirstKeys(DIRECTIONS_MAXIMUM)
         """Time of the first numbered packet per flow, among finished messages."""
         self._senders = Detector(by_sender=True)
 
@@ -87,13 +90,10 @@ class Facts:
     def _uses_unknown(
         self, direction: EndpointRoute, layout: str, decoded: DecodedBatch, places: NDArray[np.intp]
     ) -> None:
-        if direction not in self.unknown_sessions and len(self.unknown_sessions) >= DIRECTIONS_MAXIMUM:
-            return
-        kept = self.unknown_sessions.setdefault(direction, {}).setdefault(layout, [])
+        kept = self.unknown_sessions[direction].setdefault(layout, [])
         for place in places[: SAMPLES - len(kept)].tolist():
             kept.append((int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])))
-        counts = self.unknown_counts.setdefault(direction, {})
-        counts[layout] = counts.get(layout, 0) + len(places)
+        self.unknown_counts[direction][layout] += len(places)
 
     def note(self, message: CapturedMessage) -> None:
         """Process a finished message."""
@@ -106,10 +106,7 @@ class Facts:
 
     def _numbered(self, flow: Flow, time_ns: int) -> None:
         known = self.first_numbered.get(flow)
-        if known is None:
-            if len(self.first_numbered) < DIRECTIONS_MAXIMUM:
-                self.first_numbered[flow] = time_ns
-        elif time_ns < known:
+        if known is None or time_ns < known:
             self.first_numbered[flow] = time_ns
 
     def dialects(self) -> dict[tuple[int, int], Dialect]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.diagnosis.traffic import groups_of, pair_at, pair_key, pairs_of
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
@@ -58,8 +59,8 @@ class Libraries:
     """Recorder of the silences of every endpoint towards every partner."""
 
     def __init__(self) -> None:
-        self._directions: dict[EndpointRoute, _Silences] = {}
-        self._cards: dict[tuple[int, int], dict[int, int]] = {}
+        self._directions: FirstKeys[EndpointRoute, _Silences] = FirstKeys(WAYS)
+        self._cards: FirstKeys[tuple[int, int], dict[int, int]] = FirstKeys(WAYS, dict)
 
     def observe(self, decoded: DecodedBatch) -> None:
         """Process a batch."""
@@ -75,11 +76,7 @@ class Libraries:
             self._speaks(direction_at(value, decoded.hosts.keys), times[members])
 
     def _speaks(self, direction: EndpointRoute, times: NDArray[np.int64]) -> None:
-        known = self._directions.get(direction)
-        if known is None:
-            if len(self._directions) >= WAYS:
-                return
-            known = self._directions[direction] = _Silences(int(times[0]))
+        known = self._directions.setdefault(direction, _Silences(int(times[0])))
         gaps = np.diff(times, prepend=known.last_ns)
         for at in np.flatnonzero(gaps > SILENCE_NS).tolist():
             end = int(times[at])
@@ -98,10 +95,7 @@ class Libraries:
         assignment = decoded.assignment
         bucket = decoded.batch.timestamp_ns[which] // BUCKET_NS
         for source, destination, members in pairs_of(assignment.source[which], assignment.destination[which]):
-            key = keys[source], keys[destination]
-            if key not in self._cards and len(self._cards) >= WAYS:
-                continue
-            counts = self._cards.setdefault(key, {})
+            counts = self._cards[keys[source], keys[destination]]
             values, numbers = np.unique(bucket[members], return_counts=True)
             for each, number in zip(values.tolist(), numbers.tolist(), strict=True):
                 counts[each] = counts.get(each, 0) + number

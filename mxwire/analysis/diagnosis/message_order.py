@@ -9,6 +9,7 @@ from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.conversations.state import RESEND_NS
 from mxwire.analysis.conversations.streams import Stream, stream_of
 from mxwire.analysis.diagnosis.finding import KEPT
+from mxwire.analysis.first_keys import FirstKeys
 
 _RECENT: Final = 256
 SHOWN: Final = 4
@@ -60,7 +61,7 @@ class MessageOrder:
 
     def __init__(self) -> None:
         self._recent: dict[Flow, tuple[Stream, dict[int, _Seen]]] = {}
-        self.found: dict[Flow, FlowOrder] = {}
+        self.found: FirstKeys[Flow, FlowOrder] = FirstKeys(KEPT, FlowOrder)
 
     def note(self, message: CapturedMessage) -> None:
         """Process a finished message."""
@@ -99,7 +100,4 @@ class MessageOrder:
         one, after = recent.get(at), recent.get(at + 1)
         if one is None or after is None or after.first_ns >= one.first_ns or not one.is_first:
             return
-        if flow not in self.found and len(self.found) >= KEPT:
-            return
-        passed = OvertakenMessage(one.number, after.number, after.first_ns, one.first_ns)
-        self.found.setdefault(flow, FlowOrder()).add(passed)
+        self.found[flow].add(OvertakenMessage(one.number, after.number, after.first_ns, one.first_ns))

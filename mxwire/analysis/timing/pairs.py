@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from mxwire.analysis.conversations import CapturedMessage, Conversation
 from mxwire.analysis.conversations.frame_marks import DUPLICATE, NACK, RE_REQUEST, RETRANSMISSION, FrameMarks
 from mxwire.analysis.diagnosis.finding import Party
 from mxwire.analysis.diagnosis.traffic import pairs_of
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.timing.line import RateLine
 from mxwire.analysis.timing.samples import Samples
 from mxwire.units import SECOND
@@ -113,9 +115,10 @@ class PairTable:
     def __init__(self) -> None:
         self._hosts: dict[tuple[int, int], tuple[PairStatistics, int]] = {}
         """By source and destination: the pair, and the direction."""
-        self._deliveries: dict[tuple[Party, Party], Samples] = {}
+        self._deliveries: FirstKeys[tuple[Party, Party], Samples]
+        self._deliveries = FirstKeys(PAIRS, partial(Samples, 0, DELIVERIES_KEPT))
         """Of endpoints, by sender and receiver."""
-        self._failed: dict[tuple[Party, Party], int] = {}
+        self._failed: FirstKeys[tuple[Party, Party], int] = FirstKeys(PAIRS, int)
         self.forgotten = 0
         """Number of frames between pairs beyond the first :data:`PAIRS`."""
 
@@ -160,10 +163,10 @@ class PairTable:
                 if delivered:
                     pair[0].delivery.add(took)
             key = Party(flow.address, flow.endpoint), Party(flow.back.address, flow.back.endpoint)
-            if delivered and (key in self._deliveries or len(self._deliveries) < PAIRS):
-                self._deliveries.setdefault(key, Samples(0, DELIVERIES_KEPT)).add(took)
-            if lost and (key in self._failed or len(self._failed) < PAIRS):
-                self._failed[key] = self._failed.get(key, 0) + 1
+            if delivered:
+                self._deliveries[key].add(took)
+            if lost:
+                self._failed[key] += 1
 
     def by_hosts(self) -> list[PairStatistics]:
         """Return the pairs of hosts, in order of appearance."""

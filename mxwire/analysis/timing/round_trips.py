@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import partial
 from typing import Final, TypeVar
 
 from mxwire.analysis.conversations import CapturedMessage
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.message_counter import size_class
 from mxwire.analysis.timing.samples import Samples
 
@@ -17,24 +20,16 @@ class Lengths:
     """Durations by message length and by size class."""
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self.by_length: dict[int, Samples] = {}
+        make = partial(Samples, seed)
+        self.by_length: FirstKeys[int, Samples] = FirstKeys(LENGTHS, make)
         """By length; of very many lengths only the first."""
-        self.by_class: dict[str, Samples] = {}
+        self.by_class: defaultdict[str, Samples] = defaultdict(make)
         """By the names of :data:`~mxwire.analysis.message_counter.SIZE_CLASSES`."""
 
     def add(self, length: int, duration_ns: int) -> None:
         """Add a duration."""
-        _add(self.by_class, size_class(length), duration_ns, self._seed)
-        if length in self.by_length or len(self.by_length) < LENGTHS:
-            _add(self.by_length, length, duration_ns, self._seed)
-
-
-def _add(samples: dict[_Key, Samples], key: _Key, duration_ns: int, seed: int) -> None:
-    found = samples.get(key)
-    if found is None:
-        found = samples[key] = Samples(seed)
-    found.add(duration_ns)
+        self.by_class[size_class(length)].add(duration_ns)
+        self.by_length[length].add(duration_ns)
 
 
 class RoundTrips:

@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.analysis.first_keys import FirstKeys
+
 KEPT: Final = 20_000
 """Maximum number of durations kept per kind; of more, each is kept with equal probability (reservoir sampling)."""
 RESAMPLES: Final = 10_000
@@ -247,7 +249,7 @@ class GapHistogram:
     def __init__(self) -> None:
         self.counts = np.zeros(DECADES * A_DECADE, np.int64)
         self.total = 0
-        self._last: dict[int, int] = {}
+        self._last: FirstKeys[int, int] = FirstKeys(SENDERS)
 
     @property
     def edges_ns(self) -> NDArray[np.float64]:
@@ -260,8 +262,7 @@ class GapHistogram:
             times = time_ns[source == sender]
             before = self._last.get(sender)
             gaps = np.diff(times) if before is None else np.diff(times, prepend=before)
-            if before is not None or len(self._last) < SENDERS:
-                self._last[sender] = int(times[-1])
+            self._last[sender] = int(times[-1])
             gaps = np.clip(gaps, 1, None)
             step = (np.log10(gaps / LEAST_NS) * A_DECADE).astype(np.int64)
             self.counts += np.bincount(np.clip(step, 0, len(self.counts) - 1), minlength=len(self.counts))

@@ -25,6 +25,7 @@ from mxwire.analysis.diagnosis.finding import (
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import SHORTEST_FRAME, mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.encapsulation import ROW
@@ -47,7 +48,7 @@ class DuplicateExaminer(Examiner):
     """Counter of duplicates, by the sender of the original frame."""
 
     def __init__(self) -> None:
-        self._twice: dict[Pair, int] = {}
+        self._twice: FirstKeys[Pair, int] = FirstKeys(KEPT, int)
         self._twice_frames: list[int] = []
         self._counts: dict[Pair, int] = {}
         self._pulls: dict[Pair, int] = {}
@@ -65,9 +66,7 @@ class DuplicateExaminer(Examiner):
         for source, destination, members in pairs_of(
             decoded.assignment.source[again], decoded.assignment.destination[again]
         ):
-            pair = keys[source], keys[destination]
-            if pair in self._twice or len(self._twice) < KEPT:
-                self._twice[pair] = self._twice.get(pair, 0) + len(members)
+            self._twice[keys[source], keys[destination]] += len(members)
         if len(self._twice_frames) < SHOWN:
             self._twice_frames += decoded.batch.number[again[: SHOWN - len(self._twice_frames)]].tolist()
 

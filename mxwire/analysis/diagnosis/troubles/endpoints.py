@@ -13,6 +13,7 @@ from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
 from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
@@ -47,8 +48,8 @@ class EndpointExaminer(Examiner):
     """Collector of refusals, and of the endpoints in use."""
 
     def __init__(self) -> None:
-        self._refused: dict[tuple[str, Party, Party], _Refused] = {}
-        self._in_use: dict[int, set[int]] = {}
+        self._refused: FirstKeys[tuple[str, Party, Party], _Refused] = FirstKeys(KEPT)
+        self._in_use: FirstKeys[int, set[int]] = FirstKeys(_SEEN_KEPT, set)
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Note the endpoints that send."""
@@ -59,9 +60,7 @@ class EndpointExaminer(Examiner):
             source = decoded.assignment.source[block.place[good]]
             key = source.astype(np.int64) << 8 | block["src_endpoint"][good]
             for value, _ in groups_of(key):
-                address = decoded.hosts.keys[value >> 8]
-                if address in self._in_use or len(self._in_use) < _SEEN_KEPT:
-                    self._in_use.setdefault(address, set()).add(value & 0xFF)
+                self._in_use[decoded.hosts.keys[value >> 8]].add(value & 0xFF)
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message that was refused."""
@@ -73,9 +72,8 @@ class EndpointExaminer(Examiner):
             self._note(pull.refusal, sender, receiver, f"the data of {named(message)} was refused", "pull")
 
     def _note(self, refusal: Refusal, refuser: Party, asking: Party, text: str, what: str) -> None:
-        key = refusal.reason, refuser, asking
-        if key in self._refused or len(self._refused) < KEPT:
-            self._refused.setdefault(key, _Refused(refuser)).add(f"{text}: {refusal.reason}", refusal, what)
+        known = self._refused.setdefault((refusal.reason, refuser, asking), _Refused(refuser))
+        known.add(f"{text}: {refusal.reason}", refusal, what)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on refusals, except those because of sessions (``sessions.py``)."""

@@ -14,6 +14,7 @@ from mxwire.analysis.diagnosis.finding import Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import UnansweredQueries, unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
@@ -49,7 +50,7 @@ class EtherTypeExaminer(Examiner):
 
     def __init__(self) -> None:
         self._suspects: dict[int, _Suspect] = {}
-        self._others: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self._others: FirstKeys[tuple[int, int], tuple[int, int, int]] = FirstKeys(_PAIRS_KEPT)
 
     def raw(self, batch: FrameBatch) -> None:
         """Collect frames of other EtherTypes by source, and frames among them that contain MXoE."""
@@ -84,10 +85,7 @@ class EtherTypeExaminer(Examiner):
         other, destination_of = np.unique(destinations, return_inverse=True)
         for value, members in groups_of(source_of.astype(np.int64) << 32 | destination_of):
             key = int(one[value >> 32]), int(other[value & 0xFFFFFFFF])
-            known = self._others.get(key)
-            if known is None and len(self._others) >= _PAIRS_KEPT:
-                continue
-            number, _, frame = known or (0, 0, int(located.batch.number[members[0]]))
+            number, _, frame = self._others.get(key) or (0, 0, int(located.batch.number[members[0]]))
             self._others[key] = number + len(members), int(located.batch.timestamp_ns[members[-1]]), frame
 
     def findings(self, facts: Facts) -> Iterator[Finding]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import hostname_text
@@ -46,9 +48,9 @@ class IdentityExaminer(Examiner):
     """Collector of the names, serials and sessions per address."""
 
     def __init__(self) -> None:
-        self._of_host: dict[tuple[int, str, int], _Identities] = {}
-        self._names: dict[str, dict[int, int]] = {}
-        self._announced: dict[int, dict[int, int]] = {}
+        self._of_host: FirstKeys[tuple[int, str, int], _Identities] = FirstKeys(_KEPT)
+        self._names: FirstKeys[str, FirstKeys[int, int]] = FirstKeys(_KEPT, partial(FirstKeys, _VALUES))
+        self._announced: FirstKeys[int, FirstKeys[int, int]] = FirstKeys(_KEPT, partial(FirstKeys, _VALUES))
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Note names, serials and sessions."""
@@ -63,10 +65,7 @@ class IdentityExaminer(Examiner):
             if block.layout.name == "raw_omxoed":
                 nic = int(block["nic_id_hi"][at]) << 32 | int(block["nic_id_lo"][at])
                 self._record_value(source, "serials", nic & 0xFF, hex(int(block["serial"][at])), frame, time_ns)
-                if nic in self._announced or len(self._announced) < _KEPT:
-                    senders = self._announced.setdefault(nic, {})
-                    if len(senders) < _VALUES:
-                        senders.setdefault(source, frame)
+                self._announced[nic].setdefault(source, frame)
             elif block.layout.name == "host_reply":
                 self._record_name(decoded, place, source, frame, time_ns)
             else:
@@ -75,13 +74,7 @@ class IdentityExaminer(Examiner):
                 self._record_value(source, "sessions", int(block["src_endpoint"][at]), session, frame, time_ns)
 
     def _record_value(self, host: int, what: str, which: int, value: str, frame: int, time_ns: int) -> None:
-        key = host, what, which
-        known = self._of_host.get(key)
-        if known is None:
-            if len(self._of_host) >= _KEPT:
-                return
-            known = self._of_host[key] = _Identities(value)
-        known.tell(value, frame, time_ns)
+        self._of_host.setdefault((host, what, which), _Identities(value)).tell(value, frame, time_ns)
 
     def _record_name(self, decoded: DecodedBatch, place: int, source: int, frame: int, time_ns: int) -> None:
         reply = decoded.frame(place)
@@ -89,10 +82,7 @@ class IdentityExaminer(Examiner):
             return
         name = hostname_text(reply.hostname)
         self._record_value(source, "names", 0, name, frame, time_ns)
-        if name in self._names or len(self._names) < _KEPT:
-            holders = self._names.setdefault(name, {})
-            if len(holders) < _VALUES:
-                holders.setdefault(source, frame)
+        self._names[name].setdefault(source, frame)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on addresses and names that are used by two hosts."""

@@ -13,6 +13,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 
@@ -62,8 +63,8 @@ class LatencyExaminer(Examiner):
     """Collector of gaps within blocks, and of round trips of short messages with the pauses before them."""
 
     def __init__(self) -> None:
-        self._gaps: dict[tuple[int, int], tuple[list[NDArray[np.int64]], int]] = {}
-        self._trips: dict[Conversation, _Trips] = {}
+        self._gaps: FirstKeys[tuple[int, int], tuple[list[NDArray[np.int64]], int]] = FirstKeys(_PAIRS)
+        self._trips: FirstKeys[Conversation, _Trips] = FirstKeys(_PAIRS, _Trips)
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Collect the gaps between the replies of a block."""
@@ -91,18 +92,14 @@ class LatencyExaminer(Examiner):
         for one, other, members in pairs_of(source[which], destination[which]):
             key = keys[one], keys[other]
             kept, number = self._gaps.get(key, ([], 0))
-            if number >= _GAPS or (not number and len(self._gaps) >= _PAIRS):
+            if number >= _GAPS:
                 continue
             kept.append(gaps[which[members[: _GAPS - number]]])
             self._gaps[key] = kept, number + len(members)
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Add a short message at its completion; round trips require the order of first frames."""
-        trips = self._trips.get(message.flow.conversation)
-        if trips is None:
-            if len(self._trips) >= _PAIRS:
-                return
-            trips = self._trips[message.flow.conversation] = _Trips()
+        trips = self._trips[message.flow.conversation]
         if message.kind in ("TINY", "SMALL"):
             trips.take(message)
         else:

@@ -33,6 +33,7 @@ from mxwire.analysis.diagnosis.losses import (
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.wire.dialect import Dialect
 from mxwire.words import count_of
@@ -56,8 +57,8 @@ class LossExaminer(Examiner):
     def __init__(self) -> None:
         self._pulled: list[CapturedMessage] = []
         self._repeated: list[CapturedMessage] = []
-        self._tails: dict[Pair, list[tuple[CapturedMessage, Repeat]]] = {}
-        self._gaps: dict[Pair, list[tuple[CapturedMessage, Repeat]]] = {}
+        self._tails: FirstKeys[Pair, list[tuple[CapturedMessage, Repeat]]] = FirstKeys(KEPT, list)
+        self._gaps: FirstKeys[Pair, list[tuple[CapturedMessage, Repeat]]] = FirstKeys(KEPT, list)
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message that was retransmitted or re-requested."""
@@ -76,17 +77,12 @@ class LossExaminer(Examiner):
     def _examine_requests(self, pair: Pair, message: CapturedMessage, pull: MessagePull) -> None:
         for each in pull.requests:
             if each.cause == "timer" and each.end >= (pull.requested or 0):
-                self._keep(self._tails, pair, message, each)
+                self._keep(self._tails[pair], message, each)
             if each.longest_gap and missing_replies(pull):
-                self._keep(self._gaps, pair, message, each)
+                self._keep(self._gaps[pair], message, each)
 
     @staticmethod
-    def _keep(
-        kept: dict[Pair, list[tuple[CapturedMessage, Repeat]]], pair: Pair, message: CapturedMessage, each: Repeat
-    ) -> None:
-        if pair not in kept and len(kept) >= KEPT:
-            return
-        losses = kept.setdefault(pair, [])
+    def _keep(losses: list[tuple[CapturedMessage, Repeat]], message: CapturedMessage, each: Repeat) -> None:
         losses.append((message, each))
         if len(losses) > _RECENT:
             losses.sort(key=lambda known: -known[1].longest_gap)

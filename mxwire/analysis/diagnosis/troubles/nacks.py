@@ -11,6 +11,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.units import SECOND
 from mxwire.wire.decoder import DecodedBatch
@@ -36,7 +37,7 @@ class NackExaminer(Examiner):
     """Counter of nacks per second."""
 
     def __init__(self) -> None:
-        self._rates: dict[tuple[int, int], _Rate] = {}
+        self._rates: FirstKeys[tuple[int, int], _Rate] = FirstKeys(_KEPT, _Rate)
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Count the nacks of a batch."""
@@ -47,10 +48,7 @@ class NackExaminer(Examiner):
         keys = decoded.hosts.keys
         assignment = decoded.assignment
         for source, destination, members in pairs_of(assignment.source[place], assignment.destination[place]):
-            key = keys[source], keys[destination]
-            if key not in self._rates and len(self._rates) >= _KEPT:
-                continue
-            rate = self._rates.setdefault(key, _Rate())
+            rate = self._rates[keys[source], keys[destination]]
             mine = place[members]
             rate.total += len(mine)
             seconds = decoded.batch.timestamp_ns[mine] // SECOND

@@ -10,6 +10,7 @@ from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence, standstill, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import HEADER_SIZE, mac_text
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
 from mxwire.words import count_of
@@ -50,16 +51,11 @@ class PathExaminer(Examiner):
     """Comparison of the lengths of frames that arrive with those of frames that do not."""
 
     def __init__(self) -> None:
-        self._directions: dict[tuple[int, int], _Lengths] = {}
+        self._directions: FirstKeys[tuple[int, int], _Lengths] = FirstKeys(_DIRECTIONS, _Lengths)
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note the length of a message, and whether it arrived."""
-        key = message.flow.address, message.flow.back.address
-        direction = self._directions.get(key)
-        if direction is None:
-            if len(self._directions) >= _DIRECTIONS:
-                return
-            direction = self._directions[key] = _Lengths()
+        direction = self._directions[message.flow.address, message.flow.back.address]
         length = message.length or 0
         if message.ack is None and message.transmissions > _OFTEN and waits_for_another(message):
             _keep(direction.behind, message)

@@ -9,6 +9,7 @@ from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, sender_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, seconds, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
@@ -43,7 +44,7 @@ class ProgressExaminer(Examiner):
     """Detector of messages that were retransmitted while the receiver's library was silent."""
 
     def __init__(self) -> None:
-        self._stopped: dict[tuple[Party, Party], _Stopped] = {}
+        self._stopped: FirstKeys[tuple[Party, Party], _Stopped] = FirstKeys(_KEPT)
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Examine a message that was transmitted several times."""
@@ -65,12 +66,7 @@ class ProgressExaminer(Examiner):
         if quiet is None:
             return
         key = sender_of(message.flow.back), sender_of(message.flow)
-        stop = self._stopped.get(key)
-        if stop is None:
-            if len(self._stopped) >= _KEPT:
-                return
-            stop = self._stopped[key] = _Stopped(message.first_ns)
-        self._add(stop, message, quiet[1], facts)
+        self._add(self._stopped.setdefault(key, _Stopped(message.first_ns)), message, quiet[1], facts)
 
     @staticmethod
     def _add(found: _Stopped, message: CapturedMessage, ended_ns: int | None, facts: Facts) -> None:

@@ -23,6 +23,7 @@ from mxwire.analysis.diagnosis.finding import (
 )
 from mxwire.analysis.diagnosis.libraries import EndpointRoute
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.words import count_of
 
 NONE: Final = Diagnosis("no-reverse-connect", "connections")
@@ -36,7 +37,7 @@ class ReverseConnectExaminer(Examiner):
 
     def __init__(self) -> None:
         self._late: dict[Flow, list[tuple[CapturedMessage, int]]] = {}
-        self._unacked: dict[EndpointRoute, int] = {}
+        self._unacked: FirstKeys[EndpointRoute, int] = FirstKeys(KEPT, int)
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message, or its NOTIFY, that was retransmitted after its sender had connected."""
@@ -46,9 +47,7 @@ class ReverseConnectExaminer(Examiner):
             back = message.flow.back
             self._compare(back, notice.first_ns, notice.last_ns, notice.transmissions, message)
             if notice.transmissions > 1:
-                direction = direction_of(back)
-                if direction in self._unacked or len(self._unacked) < KEPT:
-                    self._unacked[direction] = self._unacked.get(direction, 0) + notice.transmissions - 1
+                self._unacked[direction_of(back)] += notice.transmissions - 1
 
     def _compare(self, flow: Flow, first_ns: int, last_ns: int, transmissions: int, message: CapturedMessage) -> None:
         connected = connected_ns(flow)
