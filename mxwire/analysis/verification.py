@@ -67,9 +67,9 @@ _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
 _PLAIN: Final = Tiny, Small, Truc
 """Classes of frames by :attr:`~mxwire.rules.plain_run.PlainFrames.kind`."""
 LEAST_PLAIN: Final = 1 << 9
-MOST_PLAIN: Final = 1 << 16
+MOST_PLAIN: Final = 1 << 17
 """Number of frames that are examined at a time: after one that is not plain, and the maximum."""
-SKIPPED: Final = 4
+SKIPPED: Final = 2
 """Frames per conversation that are judged one by one after one that is not plain; they double, up to ``MOST_SKIPPED``,
 while none is plain."""
 MOST_SKIPPED: Final = 2048
@@ -144,10 +144,13 @@ class Verification:
             for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
                 self._count((key >> 8).to_bytes(ADDRESS_SIZE, "big"), _PLAIN[key & 0xFF], count)
             others = part.part(~taken)
-            self._skipped = SKIPPED if len(others) < len(part) else min(2 * self._skipped, MOST_SKIPPED)
+            if len(others) < len(part):
+                self._skipped = SKIPPED
             self._window = max(self._window // 4, LEAST_PLAIN) if len(others) else min(4 * self._window, MOST_PLAIN)
             skipped = self._skipped * others.conversations
             yield from self._one_by_one(frames, others.place[:skipped].tolist())
+            if len(others) == len(part):
+                self._skipped = min(2 * self._skipped, MOST_SKIPPED)
             left = np.concatenate([tried[~taken][skipped:], later])
 
     def _one_by_one(self, frames: BatchFrames, places: Sequence[int]) -> Iterator[Violation]:
