@@ -8,6 +8,7 @@ from shlex import quote
 
 import click
 
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.options import json_option
 
@@ -88,15 +89,22 @@ def check(prefix: Path | None, as_json: bool) -> None:
 @command.command()
 @prefix_option
 @click.option("--packages", is_flag=True, help="Print the folder of the pkg-config file instead.")
+@click.option("--provider", is_flag=True, help="Print the folder of the provider of libfabric instead.")
+@conflicts("--packages", "--provider", error="--packages and --provider exclude each other: each prints one folder")
 @json_option("Print one JSON object with all paths.")
-def path(prefix: Path | None, packages: bool, as_json: bool) -> None:
+def path(prefix: Path | None, packages: bool, provider: bool, as_json: bool) -> None:
     """Print the folder of the library, for LD_LIBRARY_PATH."""
     from mxwire.myriexpress.build import Installation, last_prefix
 
     installation = Installation((prefix or last_prefix()).absolute())
     installation.require()
+    if provider:
+        installation.require_provider()
     if as_json:
-        _print_json({"library": installation.library, "include": installation.include, "package": installation.package})
+        paths = {"library": installation.library, "include": installation.include, "package": installation.package}
+        _print_json(paths | ({"provider": installation.provider} if installation.provider.is_file() else {}))
+    elif provider:
+        click.echo(installation.provider.parent)
     else:
         click.echo(installation.package.parent if packages else installation.search_folder)
 

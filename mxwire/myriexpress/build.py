@@ -127,6 +127,12 @@ class Installation:
                 f"build{_prefix_option(self.prefix)} again"
             )
 
+    def require_provider(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` unless the libfabric provider was built, too."""
+        if not self.provider.is_file():
+            option = _prefix_option(self.prefix)
+            raise MxwireError(f"{self.provider} is not built: run mxwire library build --libfabric{option}")
+
 
 def default_prefix() -> Path:
     """The virtual environment of mxwire, or without one ``~/.local``."""

@@ -148,10 +148,7 @@ def mpi_environment(installation: Installation, variables: Mapping[str, str]) ->
     Set for ``mpirun``, they reach all ranks: by the list of Open MPI, while the others forward every variable. Set for
     a rank, they choose the provider there. Raises :class:`~mxwire.errors.MxwireError` if the provider is not built.
     """
-    if not installation.provider.is_file():
-        raise MxwireError(
-            f"{installation.provider} is not built: run mxwire library build --libfabric --prefix {installation.prefix}"
-        )
+    installation.require_provider()
     own = provider_environment(installation) | {"FI_PROVIDER": "mx"} | dict(variables)
     return own | {
         "OMPI_MCA_pml": "cm",

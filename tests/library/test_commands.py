@@ -53,6 +53,10 @@ def test_path_prints_folders(installation: Installation):
     assert Path(packages, "mxwire-mx.pc").is_file()
     (found,) = mxwire("library", "path", "--json", "--prefix", installation.prefix).objects
     assert found["library"] == str(installation.library)
+    if installation.provider.is_file():
+        folder = mxwire("library", "path", "--provider", "--prefix", installation.prefix).out.strip()
+        assert Path(folder) == installation.provider.parent == Path(found["provider"]).parent
+    refused(mxwire("library", "path", "--provider", "--packages"), "exclude each other")
 
 
 @pytest.mark.parametrize("command", [("library", "check"), ("library", "path"), ("run", "--json")])

@@ -53,15 +53,19 @@ def test_four_ranks_exchange_messages(mpi: Mpi, program: str, hosts: Hosts, tmp_
     ended(done, *PARTS)
 
 
-def test_threads(mpi: Mpi, program: str, hosts: Hosts):
+def test_threads(mpi: Mpi, program: str, hosts: Hosts, tmp_path: Path):
     """MPI_THREAD_MULTIPLE; Open MPI 4 inserts the address of a rank once per thread that sends first."""
-    ended(hosts.mpirun(mpi, 1, program, "threads"), "threads")
+    with hosts.judged(tmp_path / "run.pcap"):
+        done = hosts.mpirun(mpi, 1, program, "threads")
+    ended(done, "threads")
 
 
 def test_one_sided_transfers(mpi: Mpi, hosts: Hosts, tmp_path: Path):
     """Fences and locks between two ranks per host."""
     window = str(compile_mpi(mpi, SOURCES / "mpi_window.c", tmp_path / "window"))
-    ended(hosts.mpirun(mpi, 2, *mpi.one_sided, window), "done")
+    with hosts.judged(tmp_path / "run.pcap"):
+        done = hosts.mpirun(mpi, 2, *mpi.one_sided, window)
+    ended(done, "done")
 
 
 @pytest.mark.parametrize(("dialect", "mtu"), [("omx:1500", 1500), ("omx:9000", 9000)])
