@@ -167,6 +167,8 @@ class ActiveLayer(ModelLayer):
         words: tuple[int, ...] = ()
         try:
             if frame.kind is FrameKind.READ:
+                if len(data) != 8:
+                    raise ValueError(f"a get with {len(data)} bytes of parameters")
                 length, into = unpack_from("!II", data)
                 view = self._view(frame.offset, min(length, self.payload))
                 self.answer(source, frame.place, (), view, into)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import replace
+from random import Random
 from struct import unpack_from
 
 import pytest
@@ -12,12 +14,13 @@ from hypothesis import strategies as st
 
 from mxwire.bench.models.active_messages import NO_HANDLER
 from mxwire.bench.models.catalogue import MODELS, all_facts, check_model
-from mxwire.bench.models.header import HEADER, ONLY, FrameFlag, FrameKind, ModelFrame, unpacked
-from mxwire.bench.models.layer import CallError
+from mxwire.bench.models.header import HEADER, ONLY, FrameFlag, FrameKind, ModelFrame, packed, unpacked
+from mxwire.bench.models.layer import CallError, CatastropheError
 from mxwire.bench.models.portals import EVENTS, MemoryDescriptor, MemoryOption
 from mxwire.bench.models.stream import MessageStream, body
 from mxwire.bench.models.unet import QUEUE
 from mxwire.bench.models.vmmc2 import NOTIFICATIONS
+from mxwire.bench.models.wire import AdapterInlet
 from mxwire.errors import MxwireError
 from mxwire.simulation import Simulation, draw_scenario
 from mxwire.simulation.scenario import INCIDENTS
@@ -106,6 +109,45 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_a_library_without_code_has_a_row_that_declares_it():
     assert "no code" in all_facts()["myricom-api"].remark
     assert "myricom-api" not in MODELS
+
+
+def forged(rng: Random, expected: int) -> ModelFrame:
+    """A frame with plausible and implausible fields; most have the number that is expected."""
+    numbers = (expected, expected, expected, expected + 1, 0, 0xFFFFFFFF)
+    return ModelFrame(
+        rng.choice(list(FrameKind)),
+        FrameFlag(rng.randrange(8)),
+        sequence=rng.choice(numbers) & 0xFFFFFFFF,
+        ack=rng.choice((0, 0, 1, 2, 5, 0xFFFFFFFF)),
+        place=rng.choice((0, 0, 1, 2, 0xFFFFFFFF, 1 << 16, 12 << 16, 4 << 24, rng.getrandbits(32))),
+        offset=rng.choice((0, 1, 4, 4095, 0xFFFFFFFF, 1 << 31)),
+        key=rng.choice((0, 0, 1, 300, rng.getrandbits(32))),
+        data=rng.randbytes(rng.choice((0, 1, 4, 8, 20, 300, 4096))),
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_forged_frames_among_calls_raise_nothing_but_named_errors(name):
+    model, rng = MODELS[name], Random(name)
+    for play in range(30):
+        layer = model.layer(1)
+        port = model.port(layer, (0, 0), copied=bool(play % 2), size=rng.choice((4, 300, 5000)), depth=4)
+        inlet, now = AdapterInlet(), 0
+        inlet.attach(layer)
+        for number in range(100):
+            now += rng.choice((0, 1000, 10**6, 10**8))
+            expected = layer._flow((0, 0)).expected if name == "pm" else layer.order.expected.get((0, 0), 0)
+            inlet.arrive(0, packed(layer.number, forged(rng, expected)), now)
+            layer.expire(now)
+            with suppress(CallError, CatastropheError):
+                port.progress()
+                port.expect(4)
+                port.received(4)
+                if number % 7 == 0:
+                    port.send(memoryview(b"abcd"))
+                    port.sent()
+            assert all(packed(layer.number, each) for _, each in layer.outgoing)
+            layer.outgoing.clear()
 
 
 FLOODS = {
