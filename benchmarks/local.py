@@ -1,10 +1,10 @@
-"""Measure messages between two processes of one host: mxwire's local path, a Unix socket pair, a pipe, and C.
+"""Measure messages between two processes of one host: mxwire's local path, Unix socket pairs, and C.
 
     python benchmarks/local.py [OPTIONS]
 
 Two processes, one CPU each, send messages back and forth; the time of a message is half a round trip, by calls in
-Python. mxwire spins, and its interface has no wire. The C program (local_limit.c) does the same with memcpy and
-process_vm_readv, and is the limit here.
+Python. mxwire spins, and its interface has no wire; one socket pair sleeps until data arrives, the other one is polled,
+as mxwire is. The C program (local_limit.c) copies with memcpy and process_vm_readv.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mxwire.host.sharing import MachineSharing
 from mxwire.lab.machine import placement
 from mxwire.link import MemoryNetwork
 
-SIZES = (0, 1, 8, 32, 128, 129, 512, 1024, 4096, *(1 << exponent for exponent in range(13, 23)))
+SIZES = (0, 1, 8, 32, 128, 129, 512, 1024, 4096, 4097, *(1 << exponent for exponent in range(13, 23)))
 QUICK = (0, 129, 65_536)
 BUDGET = 20_000_000
 """Bytes per measurement, with ``OVERHEAD`` added to each message."""
@@ -107,69 +107,40 @@ def mxwire(size: int) -> Any:
 
 
 @contextmanager
-def socket_pair(size: int) -> Any:
-    """A Unix stream socket, blocking."""
+def socket_pair(size: int, *, polls: bool = False) -> Any:
+    """A Unix stream socket, blocking unless both sides poll it."""
     near, far = socket.socketpair()
+    for each in (near, far):
+        each.setblocking(not polls)
     length = max(1, size)
 
     def serve() -> None:
         memory = bytearray(length)
         while True:
-            _receive(far, memory)
-            far.sendall(memory)
+            _pass(far.recv_into, memory)
+            _pass(far.send, memory)
 
     with partner(serve):
-        data, memory = bytes(length), bytearray(length)
+        data, memory = bytearray(length), bytearray(length)
 
         def play(turns: int) -> None:
             for _ in range(turns):
-                near.sendall(data)
-                _receive(near, memory)
+                _pass(near.send, data)
+                _pass(near.recv_into, memory)
 
         yield play
     near.close()
     far.close()
 
 
-def _receive(connection: socket.socket, memory: bytearray) -> None:
-    view, done = memoryview(memory), 0
-    while done < len(memory):
-        done += connection.recv_into(view[done:])
-
-
-@contextmanager
-def pipes(size: int) -> Any:
-    """Two pipes, blocking."""
-    there, back = os.pipe(), os.pipe()
-    length = max(1, size)
-
-    def transfer(write: int, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(write, view) :]
-
-    def collect(read: int) -> None:
-        left = length
-        while left:
-            left -= len(os.read(read, left))
-
-    def serve() -> None:
-        data = bytes(length)
-        while True:
-            collect(there[0])
-            transfer(back[1], data)
-
-    with partner(serve):
-        data = bytes(length)
-
-        def play(turns: int) -> None:
-            for _ in range(turns):
-                transfer(there[1], data)
-                collect(back[0])
-
-        yield play
-    for each in (*there, *back):
-        os.close(each)
+def _pass(call: Callable[[memoryview], int], memory: bytearray) -> None:
+    """Send or receive all bytes; poll while the call would block."""
+    view = memoryview(memory)
+    while view:
+        try:
+            view = view[call(view) :]
+        except BlockingIOError:
+            continue
 
 
 def trips(kind: Callable[[int], Any], sizes: tuple[int, ...], quick: bool) -> Iterator[Sample]:
@@ -192,7 +163,11 @@ def limit(program: Path, sizes: tuple[int, ...], quick: bool) -> Iterator[Sample
         yield Sample(SERIES, "µs", median(map(float, done.stdout.split())), size)
 
 
-KINDS: dict[str, Callable[[int], Any]] = {"mxwire": mxwire, "socket pair": socket_pair, "pipe": pipes}
+KINDS: dict[str, Callable[[int], Any]] = {
+    "mxwire": mxwire,
+    "socket pair": socket_pair,
+    "polled socket pair": partial(socket_pair, polls=True),
+}
 
 
 def measure(benchmark: Benchmark) -> None:

@@ -48,7 +48,7 @@ SERIES: dict[str, dict[str, set[str]]] = {
             "4 MiB, 4 under way",
         )
     },
-    "local": {"half round trip within a host": {"mxwire", "socket pair", "pipe", "C"}},
+    "local": {"half round trip within a host": {"mxwire", "socket pair", "polled socket pair", "C"}},
     "mpi": {
         f"{series}, Open MPI": {"mx", "tcp", "ofi tcp", "raw mx"} for series in ("half round trip", "windowed rate")
     },
