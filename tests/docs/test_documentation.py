@@ -123,6 +123,17 @@ def test_a_refreshed_page_keeps_its_markers_and_replaces_stale_output() -> None:
     assert refreshed(stale, "page.md") == refreshed(made, "page.md") == made
 
 
+def test_pages_have_no_measured_figures_of_their_own() -> None:
+    """Those of the papers' claims come from another recording, and bench.md quotes the papers."""
+    figure = re.compile(r"\d[\d.,]*\s(?:µs|MB/s|s/GB|messages/s|messages\sper\ssecond)\b|\d\stimes\sas\s(?:fast|slow)")
+    pages = [each for each in DOCS.glob("*.md") if each.name not in ("bench.md", "studies.md")]
+    for page in [*pages, ROOT / "README.md"]:
+        text = re.sub(
+            r"(?ms)^ *```.*?^ *```$|`[^`\n]*`|^<!-- generated.*?^<!-- end -->$", "", page.read_text(encoding="utf-8")
+        )
+        assert figure.findall(text) == [], page.name
+
+
 SHOWN = {"half round trip": "µs", "windowed rate": "MB/s"}
 
 
