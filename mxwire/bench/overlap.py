@@ -118,6 +118,7 @@ def run_overlap(
 ) -> Recording:
     """Run the study; ``started`` is called with its recording, which Ctrl-C leaves partial."""
     recording = options.begin(STUDY, VirtualStage(study.costs).conditions)
+    recording.facts["fitted"] = [asdict(each) for each in study.costs.fitted_to]
     recording.remarks.append(f"placement: {'the application shares its core' if study.same else 'elsewhere'}")
     ways = list(study.progress)
     if "kernel" in ways and not study.costs.models_tcp:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 _LOGP_SIZES: Final = (64, 4096, 65536)
 """Sizes in bytes at which claims about LogP are judged."""
+_OVERLAP_SIZES: Final = (4096, 16384, 32768, 32769, 65536, 1 << 20)
+_TRANSFERS: Final = (1, 16384, 65536, 1 << 20, 4 << 20)
+"""Sizes in bytes at which claims on overlap and on transfers within a machine are judged."""
+_MECHANISMS: Final = ("shared-buffer", "cell-queue", "ptrace", "process-file", "cma-get", "cma-put", "tcp", "veth")
 _DERIVED: Final = ("median", "least", "p99", "interval")
 
 
@@ -130,14 +134,19 @@ def _studies(model_only: bool) -> Iterator[tuple[str, _Study]]:
     """Yield the studies with their names; one that fails does not prevent the next."""
     from mxwire.bench.claims.library_study import run_libraries
     from mxwire.bench.claims.model_study import run_model, run_model_mtu
+    from mxwire.bench.cost.tables import CLOVERTOWN
     from mxwire.bench.imb.rank_stage import RankSurroundings
+    from mxwire.bench.intranode.study import IntranodeStudy, run_intranode
     from mxwire.bench.mtu import MtuStudy, run_mtu
+    from mxwire.bench.overlap import OverlapStudy, run_overlap
     from mxwire.lab.machine import compiled_folder
     from mxwire.lab.namespaces import namespaces_refusal
+    from mxwire.wire.dialect import as_dialect
 
     yield "model", run_model
     yield "libraries", run_libraries
     yield "mtu", run_model_mtu
+    yield "overlap", partial(run_overlap, OverlapStudy(CLOVERTOWN, as_dialect("omx:9000"), sizes=_OVERLAP_SIZES))
     refusal = None if not model_only else "--model-only"
     refusal = refusal or namespaces_refusal()
     if refusal is not None:
@@ -159,6 +168,7 @@ def _studies(model_only: bool) -> Iterator[tuple[str, _Study]]:
     yield "logp", logp
     live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), surroundings=RankSurroundings(package=compiled_folder()))
     yield "mtu", partial(run_mtu, live)
+    yield "intranode", partial(run_intranode, IntranodeStudy(_MECHANISMS, _TRANSFERS, ("cold",)))
 
 
 def _write(path: Path, recordings: list[Recording]) -> None:

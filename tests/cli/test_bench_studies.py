@@ -61,7 +61,8 @@ def test_a_stalled_study_of_claims_costs_neither_its_beginning_nor_the_others(tm
     assert done.exit_code == 1, done.output
     assert "model: partial: ended early: rank 1's side: no answer within 15 s" in done.stderr
     assert "libraries: not measured: rank 1's side" in done.stderr and "mtu: not measured" in done.stderr
-    (model,) = read_recordings(path)
+    model, overlap = read_recordings(path)
+    assert overlap.study == "overlap" and overlap.complete
     assert model.study == "model" and model.series and not model.complete
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from mxwire.bench.claims import araki_1998, goglin_2011, note_2009
+from mxwire.bench.claims import araki_1998, buntinas_2006, goglin_2011, maccabe_2002, note_2009
 from mxwire.bench.claims.claim import OUTCOMES, Claim, ClaimEvidence, ClaimVerdict
 from mxwire.bench.record import Recording, read_recordings
 from mxwire.errors import MxwireError
@@ -19,11 +19,14 @@ TEXTS: Final = {
     "S0": "User space against the kernel (InsideHPC, 2009)",
     "S1": "User-space communication: a quantitative study (Araki and others, 1998)",
     "S2": "High-performance message passing over generic Ethernet with Open-MX (Goglin, 2011)",
+    "S3": "Data transfer mechanisms within a node, for MPI (Buntinas, Mercier and Gropp, 2006)",
+    "S4": "Application offload, shown by double buffering (Maccabe and others, about 2002)",
 }
 
 
 def _read_claims() -> Iterator[Claim]:
-    checks = {**note_2009.CHECKS, **araki_1998.CHECKS, **goglin_2011.CHECKS}
+    modules = note_2009, araki_1998, goglin_2011, buntinas_2006, maccabe_2002
+    checks = {number: each for module in modules for number, each in module.CHECKS.items()}
     statements = entries(__file__, "claims.toml")
     reasons = statements.pop("reasons")
     for number, statement in statements.items():
@@ -127,7 +130,7 @@ def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
 
 
 _INTRODUCTION: Final = (
-    "Papers on user-space communication made claims that can be measured again. This page lists the claims of three "
+    "Papers on user-space communication made claims that can be measured again. This page lists the claims of five "
     "texts, each with the paper's figure, the number measured here, and a verdict. It is generated from a recorded run "
     "(`mxwire bench claims --from docs/studies.jsonl`); `sudo mxwire bench claims` judges your own machine."
 )

@@ -16,6 +16,7 @@ from mxwire.bench.intranode.study import (
     SET_UP,
     SLOTS,
     SLOWDOWN,
+    SLOWED,
     TEAR_DOWN,
     TRIP,
     operation_series,
@@ -27,7 +28,7 @@ from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
 from mxwire.report.plot import number_text
 
 _MIB: Final = 1 << 20
-_LOW, _MEDIUM = 0.15, 0.4
+LOW, MEDIUM = 0.15, 0.4
 """Shares of lines below which a disturbance of a cache is low and medium."""
 _FREE: Final = 0.5
 """Largest slowdown, as a share of the time of a message, with which the other side counts as free."""
@@ -48,7 +49,7 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
         if series is not None:
             yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
             yield _by_mechanism(series, _rate_text)
-    for name in (SLOTS, SLOWDOWN, ACCESS, REGISTRATION):
+    for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, REGISTRATION):
         series = recording.named(name)
         if series is not None and name in (SLOTS, REGISTRATION):
             yield from series_blocks(series)
@@ -207,7 +208,7 @@ def _caches(recording: Recording, name: str) -> str:
         curve = series.curve(f"{name}, {side}")
         if curve:
             share = curve[-1].median
-            texts.append("low" if share < _LOW else "medium" if share < _MEDIUM else "high")
+            texts.append("low" if share < LOW else "medium" if share < MEDIUM else "high")
     return ", ".join(texts)
 
 

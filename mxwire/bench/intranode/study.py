@@ -5,10 +5,10 @@ Names in the recording
 Contestants are ``<mechanism>`` and ``<mechanism>, C``. Series over ``size``: ``half round trip`` (µs, with the
 processor time of both sides as details), ``operation, warm``, ``operation, paper`` and ``operation, cold`` (µs, by the
 paper's method), ``window access`` (µs; ``<mechanism>, active`` and ``passive``). Over ``slot``: ``rate by buffer size``
-(MiB/s, of 4 MiB). Over ``message``: ``slowdown`` (µs per message of the other side's loop), ``cache disturbance, L2``
-and ``L3`` (share of lines; ``<mechanism>, source`` and ``destination``). Over ``count`` (1): ``set-up`` and
-``tear-down`` (µs).
-``registration`` (µs over ``size``): ``at once``, ``cached`` … Fact ``missing``: the reason by mechanism.
+(MiB/s, of 4 MiB). Over ``message``: ``slowdown`` (µs per message of the other side's loop), ``slowdown, share`` (of the
+loop), ``cache disturbance, L2`` and ``L3`` (share of lines; ``<mechanism>, source`` and ``destination``). Over
+``count`` (1): ``set-up`` and ``tear-down`` (µs). ``registration`` (µs over ``size``): ``at once``, ``cached`` … Fact
+``missing``: the reason by mechanism.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ STUDY: Final = "intranode"
 TRIP: Final = "half round trip"
 SLOTS: Final = "rate by buffer size"
 SLOWDOWN: Final = "slowdown"
+SLOWED: Final = "slowdown, share"
 ACCESS: Final = "window access"
 DISTURBANCE: Final = {2: "cache disturbance, L2", 3: "cache disturbance, L3"}
 SET_UP, TEAR_DOWN = "set-up", "tear-down"
@@ -51,9 +52,10 @@ MISSING: Final = "missing"
 IN_C: Final = ", C"
 SIZES: Final = (1, 64, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20, 4 << 20, 16 << 20)
 _QUICK_SIZES: Final = (1, 65536)
-SLOT_SIZES: Final = tuple(1 << power for power in range(9, 21))
 LARGE: Final = 4 << 20
 """Message of Table V's rates, of the buffer sizes, and of the disturbance of caches."""
+SLOT_SIZES: Final = (*(1 << power for power in range(9, 21)), LARGE)
+"""Sizes of buffers and cells; the last one holds the whole message."""
 _QUICK_LARGE: Final = 1 << 18
 SLOWDOWN_SIZES: Final = (1, 65536)
 EXPERIMENTS: Final = ("trips", "operations", "slots", "slowdown", "windows", "caches", "set-up", "registration")
@@ -266,8 +268,9 @@ class _Run:
         for size in SLOWDOWN_SIZES:
             both = self._pairs.pair(contestant).play("slowdown", size, 10 if self.options.quick else _LOOPS)
             found = both[0] or both[1]
+            self.points.add(SLOWED, contestant, found["share"], message=size)
             if "ns" in found:
-                details = {"share": found["share"], "messages": found["messages"]}
+                details = {"messages": found["messages"]}
                 self.points.add(SLOWDOWN, contestant, found["ns"] / 1e3, details=details, message=size)
 
     def windows(self, contestant: str) -> None:
@@ -329,6 +332,7 @@ def _declare(points: Points, study: IntranodeStudy) -> None:
     points.declare("µs", TRIP, *(operation_series(each) for each in MEMORIES if each in study.memories), ACCESS)
     points.declare("MiB/s", SLOTS, x="slot")
     points.declare("µs per message", SLOWDOWN, x="message")
+    points.declare("of the loop", SLOWED, x="message")
     points.declare("of the lines", *DISTURBANCE.values(), x="message")
     points.declare("µs", SET_UP, TEAR_DOWN, x="count", x_unit="time")
     points.declare("µs", REGISTRATION)
