@@ -36,6 +36,11 @@ def placement(sides: int = 2) -> tuple[int, ...]:
     return tuple(processors[side % len(processors)] for side in range(sides))
 
 
+def processors_of(process: int) -> list[int]:
+    """The processors on which a process may run; 0: this one."""
+    return sorted(os.sched_getaffinity(process))
+
+
 def pin(processor: int | None, named: str = "processor") -> None:
     """Bind this process to a processor, which an error calls ``named``; None leaves it where it may run.
 

@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from mxwire.bench.channels.carriers import check_carrier
 from mxwire.bench.cost.processor import APPLICATION, SYSTEM_KINDS, ModelCore
 from mxwire.bench.cost.progress import NAP, PROGRESS
 from mxwire.bench.cost.tables import CLOVERTOWN
@@ -24,13 +25,16 @@ from mxwire.bench.overlap import (
     single_message,
     work_of,
 )
+from mxwire.bench.overlap_live import LiveOverlapStudy
 from mxwire.bench.overlap_report import overlap_blocks, overlap_figures
 from mxwire.bench.record import Recording
+from mxwire.bench.stage import MemoryStage
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.report.plot import rendered
 from mxwire.wire.dialect import as_dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
+from tests.cli.support import mxwire
 
 MIB = 1 << 20
 LARGE = (RENDEZVOUS_THRESHOLD + 1, 65536, 262144, MIB)
@@ -201,3 +205,29 @@ def test_unknown_names_are_refused(changes, text):
 
 def test_the_kinds_of_the_system_are_all_but_the_applications():
     assert APPLICATION not in SYSTEM_KINDS
+
+
+@pytest.mark.parametrize("way", ["", " with thread"])
+@pytest.mark.parametrize("burnt", [0, 1])
+def test_a_receiver_that_works_reports_each_time_of_each_repetition(way, burnt):
+    with MemoryStage() as stage:
+        found = stage.run(
+            "post, work, wait", carrier=f"omx:9000{way}", spin=False, size=40_000, repetitions=2, burnt=burnt
+        )[1]
+    assert {name: len(found[name]) for name in ("idle", "alone", "total")} == {"idle": 2, "alone": 2, "total": 2}
+    assert min(*found["idle"], *found["alone"], *found["total"]) > 0
+    assert found["processors"]
+
+
+def test_a_live_way_of_progress_that_does_not_exist_is_refused():
+    with pytest.raises(
+        MxwireError, match=r"no live way of progress 'card': use library, thread, match, kernel, or add"
+    ):
+        LiveOverlapStudy("omx:9000", ("card",))
+    with pytest.raises(MxwireError, match="there is no way of progress 'threads': use thread, agent"):
+        check_carrier("omx:9000 with threads")
+
+
+def test_an_experiment_of_virtual_time_is_refused_live():
+    run = mxwire("bench", "overlap", "--experiment", "polling")
+    assert run.code == 2 and "polling is measured in virtual time only: add --simulated TABLE" in run.err

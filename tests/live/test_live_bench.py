@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from mxwire.bench.overlap_live import LIVE_PROGRESS, LiveOverlapStudy, run_live_overlap
 from mxwire.bench.path import RUNGS, Budget
 from mxwire.bench.record import read_recordings
-from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
+from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions, open_stage
+from mxwire.bench.study import StudyOptions
 from mxwire.link.ethtool import read_hardware
 from tests.cli.streams import Stream
 from tests.forked import start
@@ -285,3 +287,18 @@ def test_two_machines_measure_over_their_interface(machines, tmp_path):
     assert names == {"mxoe", "tcp", "frames"} and rows[-1]["complete"]
     alone = left.run(*study, timeout=60)
     assert alone.returncode == 2 and "mxwire bench serve" in alone.stderr
+
+
+def test_a_quick_overlap_has_every_way_of_progress(_namespaces_work):
+    """Also with an agent, which a side starts and ends; the processors of all parties are in the recording."""
+    with open_stage() as stage:
+        study = LiveOverlapStudy("omx:9000", sizes=(65_536,))
+        recording = run_live_overlap(stage, study, StudyOptions.of(1, True))
+    assert recording.complete, recording.remarks
+    [series] = [each for each in recording.series if each.name == "overlap"]
+    works = [f"{way}, receiver {work}" for way in LIVE_PROGRESS for work in ("sleeps", "burns")]
+    assert sorted(series.contestants()) == sorted(works)
+    for each in series.measurements:
+        assert set(each.details) == {"idle", "work", "total"} and min(each.details.values()) > 0
+    parties = recording.facts["processors"]
+    assert set(parties["match"]) == {"sender", "receiver", "agent"} and set(parties["kernel"]) == {"sender", "receiver"}
