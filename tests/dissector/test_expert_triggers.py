@@ -7,6 +7,7 @@ All talks stand in one capture, which tshark reads once for each set of preferen
 from __future__ import annotations
 
 import struct
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +44,7 @@ from .support import CAPTURES, columns_text, needs_tshark, rows_of
 
 pytestmark = needs_tshark
 
+EXPERT_INFOS: Final = tomllib.loads(Path(__file__).with_name("expert_infos.toml").read_text(encoding="utf-8"))
 NAMES: Final = tuple(each.name.removeprefix("mxoe.") for each in expert_rows())
 QUERY_MAGIC = 0x13052008
 UNKNOWN: Final = 0xFFFFFFFF
@@ -410,115 +412,5 @@ def test_a_healthy_conversation_has_none(tmp_path: Path) -> None:
     assert experts_of(experts_text(path)) == [set()] * len(talk.sent)
 
 
-SAID: Final = {
-    "mxoe-burst": "analysis.refused analysis.retransmission connect.no_reverse",
-    "mxoe-cancel": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
-    "mxoe-connect": "connect.bad_key connect.restart",
-    "mxoe-connect-cross": "",
-    "mxoe-discovery-omxoed": "host_query.repeated",
-    "mxoe-discovery-static": "connect.repeated",
-    "mxoe-driver-load": "",
-    "mxoe-early": (
-        "analysis.duplicate_ack analysis.early analysis.gap analysis.obsolete analysis.out_of_order "
-        "analysis.retransmission"
-    ),
-    "mxoe-echo-checksum-debug": "",
-    "mxoe-every-type": (
-        "analysis.refused analysis.retransmission connect.no_reverse host_query.repeated nack_lib.bad_session "
-        "nack_lib.endpt_closed nack_mcp.bad_session notify.failed"
-    ),
-    "mxoe-lossy-1M": (
-        "analysis.duplicate analysis.early analysis.early_re_request analysis.gap analysis.out_of_order "
-        "analysis.re_request analysis.refused analysis.retransmission connect.no_reverse frame.data_cut "
-        "reassembly.cut"
-    ),
-    "mxoe-many": (
-        "analysis.refused analysis.retransmission connect.no_reverse frame.data_cut nack_lib.endpt_closed "
-        "reassembly.cut"
-    ),
-    "mxoe-many-small": "",
-    "mxoe-medium-pipeline11": "",
-    "mxoe-nack-lib": (
-        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt nack_lib.bad_session "
-        "nack_lib.endpt_closed"
-    ),
-    "mxoe-nack-mcp-closed": (
-        "analysis.nacked connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
-    ),
-    "mxoe-nack-mcp-rdmawin": (
-        "analysis.duplicate analysis.duplicate_ack analysis.obsolete analysis.refused analysis.retransmission "
-        "connect.no_reverse connect.repeated_reply nack_mcp.bad_rdmawin"
-    ),
-    "mxoe-nack-mcp-session": (
-        "analysis.nacked analysis.re_request connect.no_reverse frame.data_cut nack_lib.bad_session "
-        "nack_mcp.bad_session notify.failed"
-    ),
-    "mxoe-no-reverse-connect": (
-        "analysis.refused analysis.retransmission connect.no_reverse nack_lib.bad_session "
-        "nack_lib.endpt_closed nack_mcp.bad_session notify.failed"
-    ),
-    "mxoe-pingpong-small-medium": (
-        "analysis.early analysis.refused analysis.retransmission connect.no_reverse connect.restart"
-    ),
-    "mxoe-resends-exhausted": (
-        "analysis.retransmission analysis.session_number connect.no_reverse connect.session_number "
-        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin notify.failed"
-    ),
-    "mxoe-rndv-offset": (
-        "analysis.early_re_request analysis.re_request analysis.retransmission connect.no_reverse undefined.leaked"
-    ),
-    "mxoe-stopped-receiver": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
-    "mxoe-truncated": "analysis.refused analysis.retransmission connect.no_reverse notify.truncated",
-    "mxoe-unexpected": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
-    "mxoe-uninit": "connect.refused connect.restart nack_lib.bad_endpt nack_lib.endpt_closed undefined.leaked",
-    "omx1500-connect": "connect.bad_key connect.restart",
-    "omx1500-early": (
-        "analysis.duplicate_ack analysis.early analysis.gap analysis.obsolete analysis.out_of_order "
-        "analysis.retransmission"
-    ),
-    "omx1500-echo-pattern": "",
-    "omx1500-pingpong-small-medium": (
-        "analysis.early analysis.obsolete analysis.retransmission connect.no_reverse connect.restart"
-    ),
-    "omx9000-cancel": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
-    "omx9000-connect": "connect.bad_key connect.restart",
-    "omx9000-discovery-omxoed": "host_query.repeated",
-    "omx9000-driver-load": "",
-    "omx9000-lossy-1M": (
-        "analysis.duplicate analysis.early analysis.early_re_request analysis.gap analysis.out_of_order "
-        "analysis.re_request analysis.retransmission connect.no_reverse frame.data_cut reassembly.cut"
-    ),
-    "omx9000-many": (
-        "analysis.refused analysis.retransmission connect.no_reverse frame.data_cut nack_lib.endpt_closed "
-        "reassembly.cut"
-    ),
-    "omx9000-many-small": "",
-    "omx9000-nack-lib": (
-        "analysis.closed_endpoint connect.refused connect.restart nack_lib.bad_endpt nack_lib.bad_session "
-        "nack_lib.endpt_closed"
-    ),
-    "omx9000-nack-mcp-closed": (
-        "analysis.nacked connect.no_reverse frame.data_cut nack_lib.endpt_closed nack_mcp.endpt_closed notify.failed"
-    ),
-    "omx9000-nack-mcp-rdmawin": (
-        "analysis.duplicate analysis.duplicate_ack analysis.obsolete analysis.refused analysis.retransmission "
-        "connect.no_reverse connect.repeated_reply nack_mcp.bad_rdmawin"
-    ),
-    "omx9000-pingpong-sync": "analysis.early analysis.retransmission connect.no_reverse connect.restart",
-    "omx9000-receiver-killed": (
-        "analysis.re_request analysis.retransmission analysis.zombie_pull frame.data_cut "
-        "nack_lib.endpt_closed nack_mcp.endpt_closed"
-    ),
-    "omx9000-resends-exhausted": (
-        "analysis.retransmission analysis.session_number connect.no_reverse connect.session_number "
-        "nack_lib.bad_session nack_lib.endpt_closed nack_lib.unmatched nack_mcp.bad_rdmawin notify.failed"
-    ),
-    "omx9000-stopped-receiver": "analysis.refused analysis.retransmission connect.no_reverse nack_lib.endpt_closed",
-    "omx9000-truncated": "analysis.refused analysis.retransmission connect.no_reverse notify.truncated",
-    "omx9000-vect": "analysis.refused analysis.retransmission connect.no_reverse",
-}
-"""The expert information of each capture, as its index describes it; ``test_fields.py`` compares it."""
-
-
 def test_every_capture_is_listed() -> None:
-    assert sorted(SAID) == sorted(CAPTURES)
+    assert sorted(EXPERT_INFOS) == sorted(CAPTURES)

@@ -20,8 +20,8 @@ from mxwire.wire.layout import layout_of
 from tests.wire.mutation import mutated, scattered
 
 from .support import Items, columns, mxwire, needs_tshark, packets, parts
+from .test_expert_triggers import EXPERT_INFOS
 from .test_expert_triggers import NAMES as EXPERTS
-from .test_expert_triggers import SAID
 
 pytestmark = needs_tshark
 
@@ -135,7 +135,7 @@ def test_all_fields_and_experts_of_all_captures(captures: Path) -> None:
         values = sum(compared(record, packet) for record, packet in zip(records[rows], seen[rows], strict=True))
         assert values > 10 * len(records[rows]), name
         experts = {f"mxoe.{each}" for each in EXPERTS} & set().union(*seen[rows])
-        assert sorted(experts) == [f"mxoe.{each}" for each in SAID[name].split()], name
+        assert sorted(experts) == [f"mxoe.{each}" for each in EXPERT_INFOS[name]], name
 
 
 def test_the_info_column_has_the_words_of_mxwire(captures: Path) -> None:
