@@ -186,7 +186,9 @@ def _evidence(part: CaseDefinition, hosts: HostTable, findings: Iterable[Violati
     """Return the findings that are evidence on the hosts."""
     apart = len({each.dialect for each in hosts.castings.values()} | {hosts.others}) > 1
     return tuple(
-        each for each in findings if each.rule not in part.unseen and not (apart and each.rule.startswith(_OF_DIALECT))
+        each
+        for each in findings
+        if each.rule not in part.unseen.split() and not (apart and each.rule.startswith(_OF_DIALECT))
     )
 
 

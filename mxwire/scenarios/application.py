@@ -10,7 +10,7 @@ from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.expression import Value, pattern
 from mxwire.scenarios.processes import FIRST
 from mxwire.scenarios.tester import Tester
-from mxwire.scenarios.vocabulary import COUNTERS, EVENTS
+from mxwire.scenarios.vocabulary import COUNTERS, EVENTS, VERBS
 from mxwire.wire.numbers import NO_PEER_INDEX
 
 LONGEST: Final = 1 << 24
@@ -243,21 +243,6 @@ def _pieces(data: bytearray, given: Mapping[str, Value]) -> list[bytearray]:
 
 
 _CALLS: Final[dict[str, Callable[[NodeApplication, Invocation], Any]]] = {
-    "open": NodeApplication._open,
-    "connect": NodeApplication._connect,
-    "connect_self": NodeApplication._connect_self,
-    "send": NodeApplication._send,
-    "receive": NodeApplication._receive,
-    "probe": NodeApplication._probe,
-    "cancel": NodeApplication._cancel,
-    "disconnect": NodeApplication._disconnect,
-    "close": NodeApplication._close,
-    "kill": NodeApplication._kill,
-    "reopen": NodeApplication._reopen,
-    "stop": NodeApplication._stop,
-    "go": NodeApplication._go,
-    "consume": NodeApplication._consume,
-    "keep": NodeApplication._keep,
-    "forget_names": NodeApplication._forget_names,
-    "add_peer": NodeApplication._add_peer,
+    verb: getattr(NodeApplication, f"_{verb}") for verb in VERBS
 }
+"""The methods that make calls, by verb."""

@@ -16,15 +16,15 @@ _BEYOND = 200
 """More than the number of endpoints of any host."""
 
 
-@CASES.case("connect", "a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", impaired=True)
+@CASES.case("a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", impaired=True)
 def connect(stage: Stage) -> None:
     """The right key, and an open endpoint."""
     where = stage.any_program()
     stage.left.open(5).connect(where)
 
 
-@CASES.case("connect-bad-key", "a wrong key is refused", "R-CON-04 R-CON-08 R-CON-09", impaired=True)
-def bad_key(stage: Stage) -> None:
+@CASES.case("a wrong key is refused", "R-CON-04 R-CON-08 R-CON-09", impaired=True)
+def connect_bad_key(stage: Stage) -> None:
     """The connect ends with the status of a bad key; a second one with the right key succeeds."""
     where = stage.any_program()
     end = stage.left.open(5)
@@ -33,8 +33,8 @@ def bad_key(stage: Stage) -> None:
     end.connect(where)
 
 
-@CASES.case("connect-closed", "a closed endpoint refuses", "R-EP-01 R-CON-15", impaired=True)
-def closed(stage: Stage) -> None:
+@CASES.case("a closed endpoint refuses", "R-EP-01 R-CON-15", impaired=True)
+def connect_closed(stage: Stage) -> None:
     """The endpoint number is valid, but not open."""
     where = stage.any_program()
     end = stage.left.open(5)
@@ -42,8 +42,8 @@ def closed(stage: Stage) -> None:
     end.wait(refused, Status.REMOTE_ENDPOINT_CLOSED, f"connect to endpoint {_CLOSED}")
 
 
-@CASES.case("connect-no-endpoint", "an invalid endpoint number is refused", "R-EP-01 R-CON-15")
-def no_endpoint(stage: Stage) -> None:
+@CASES.case("an invalid endpoint number is refused", "R-EP-01 R-CON-15")
+def connect_no_endpoint(stage: Stage) -> None:
     """The number is beyond the range of any host."""
     where = stage.any_program()
     end = stage.left.open(5)
@@ -51,10 +51,8 @@ def no_endpoint(stage: Stage) -> None:
     end.wait(refused, Status.REMOTE_ENDPOINT_BAD_ID, f"connect to endpoint {_BEYOND}")
 
 
-@CASES.case(
-    "connect-repeated", "a repeated connect changes nothing", "R-CON-03 R-CON-05 R-CON-06", lengths=of(8), answered=True
-)
-def repeated(stage: Stage) -> None:
+@CASES.case("a repeated connect changes nothing", "R-CON-03 R-CON-05 R-CON-06", lengths=of(8), answered=True)
+def connect_repeated(stage: Stage) -> None:
     """Connects to the same endpoint, including two at a time, with messages in between: sequence numbers continue."""
     where = stage.program("echo")
     end = stage.left.open(5)
@@ -69,7 +67,6 @@ def repeated(stage: Stage) -> None:
 
 
 @CASES.case(
-    "connect-crossing",
     "two connects cross",
     "R-CON-10 R-CON-14",
     lengths=of(4),
@@ -77,19 +74,18 @@ def repeated(stage: Stage) -> None:
     role=None,
     impaired=True,
 )
-def crossing(stage: Stage) -> None:
+def connect_crossing(stage: Stage) -> None:
     """Both hosts connect at the same time, and then exchange messages."""
     stage.join().exchange(_HELLO)
 
 
 @CASES.case(
-    "connect-back",
     "the other side connects back before it answers",
     "R-CON-11 R-CON-12",
     lengths=of(3, 40_000),
     answered=True,
 )
-def back(stage: Stage) -> None:
+def connect_back(stage: Stage) -> None:
     """A short and a large message are returned by an application that has only been connected to."""
     where = stage.program("echo")
     end = stage.left.open(5)
@@ -101,7 +97,6 @@ def back(stage: Stage) -> None:
 
 
 @CASES.case(
-    "restart-endpoint",
     "an endpoint is reopened",
     "R-EP-02 R-NAK-05 R-CLS-04 R-CLS-05 R-CLS-07",
     lengths=of(4),
@@ -138,7 +133,7 @@ def _talk_to_a_new_program(stage: Stage, joined: JoinedEndpoints) -> None:
     JoinedEndpoints(joined.one, joined.one, partner, partner).exchange(_HELLO)
 
 
-@CASES.case("restart-host", "a host is power-cycled", "R-CLS-04 R-CLS-05 R-CLS-07 W-5", lengths=of(4), answered=True)
+@CASES.case("a host is power-cycled", "R-CLS-04 R-CLS-05 R-CLS-07 W-5", lengths=of(4), answered=True)
 def restart_host(stage: Stage) -> None:
     """The right host restarts with empty tables, and connects; then messages are exchanged again. If the right host is
     external, the local one restarts instead."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from mxwire.interop.result import Case
 from mxwire.interop.roles import Introduction, Role
@@ -18,34 +18,34 @@ Lengths = Callable[[Dialect], Sequence[int]]
 """Function from the dialect of the sender to the message lengths of a case in bytes."""
 
 
+def nothing(_dialect: Dialect) -> Sequence[int]:
+    """Return no lengths."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class CaseDefinition:
     """A case with everything needed to play it."""
 
     case: Case
     play: Play
-    lengths: Lengths
+    lengths: Lengths = nothing
     """Lengths of ordinary sends."""
-    synchronous: Lengths
+    synchronous: Lengths = nothing
     """Lengths of synchronous sends, which always use a rendezvous."""
-    answered: bool
+    answered: bool = False
     """True if the right side sends the same messages as the left one; otherwise it sends none."""
-    role: Role | None
+    role: Role | None = "echo"
     """Program needed on an external right host, mostly an echo; None if both hosts must be mxwire's own."""
-    introduction: Introduction
-    impaired: bool
+    introduction: Introduction = "names"
+    impaired: bool = False
     """True if the case is played under impairments by default."""
-    whole: bool
+    whole: bool = True
     """True if messages must be intact; otherwise the case may succeed although messages are corrupted."""
-    unseen: frozenset[str]
-    """Rules that the frames of this case seem to break, because the wire does not show the applications."""
-    keeps_partner: bool
+    unseen: str = ""
+    """Rules that the frames of this case seem to break, as the wire does not show applications; separated by spaces."""
+    keeps_partner: bool = False
     """True if both sides must handle a disconnect in the same way."""
-
-
-def nothing(_dialect: Dialect) -> Sequence[int]:
-    """Return no lengths."""
-    return ()
 
 
 def of(*lengths: int) -> Lengths:
@@ -60,30 +60,17 @@ class CaseGroup:
     name: str
     definitions: list[CaseDefinition] = field(default_factory=list)
 
-    def case(
-        self,
-        name: str,
-        title: str,
-        rules: str,
-        *,
-        lengths: Lengths = nothing,
-        synchronous: Lengths = nothing,
-        answered: bool = False,
-        role: Role | None = "echo",
-        introduction: Introduction = "names",
-        impaired: bool = False,
-        whole: bool = True,
-        unseen: str = "",
-        keeps_partner: bool = False,
-    ) -> Callable[[Play], Play]:
-        """Register a function as a case; its docstring is the description; ``rules`` are separated by spaces."""
+    def case(self, title: str, rules: str, *, name: str = "", **needs: Any) -> Callable[[Play], Play]:
+        """Register a function as a case, with its name and its docstring; ``rules`` are separated by spaces.
+
+        ``needs`` are fields of :class:`CaseDefinition`.
+        """
 
         def enter(play: Play) -> Play:
+            described = name or play.__name__.replace("_", "-")
             description = " ".join((play.__doc__ or "").split())
-            case = Case(name, title, self.name, description, tuple(rules.split()))
-            hidden = frozenset(unseen.split())
-            needs = lengths, synchronous, answered, role, introduction, impaired, whole, hidden, keeps_partner
-            self.definitions.append(CaseDefinition(case, play, *needs))
+            case = Case(described, title, self.name, description, tuple(rules.split()))
+            self.definitions.append(CaseDefinition(case, play, **needs))
             return play
 
         return enter

@@ -12,7 +12,6 @@ CASES = CaseGroup("discovery")
 
 
 @CASES.case(
-    "announcements",
     "hosts discover each other by announcements",
     "R-DISC-01 R-DISC-02 R-DISC-03 R-DISC-07 R-HOST-01 R-HOST-04 R-HOST-06",
     role="nothing",
@@ -25,7 +24,6 @@ def announcements(stage: Stage) -> None:
 
 
 @CASES.case(
-    "names",
     "hosts answer name queries",
     "R-HOST-01 R-HOST-02 R-HOST-05 R-HOST-06 R-HOST-07 R-HOST-08",
     role="nothing",
@@ -44,7 +42,6 @@ def names(stage: Stage) -> None:
 
 
 @CASES.case(
-    "found-and-connected",
     "a newly discovered host accepts a connect",
     "R-DISC-03 R-HOST-07 R-CON-01 R-CON-08",
     introduction="announcements",
@@ -57,7 +54,7 @@ def found_and_connected(stage: Stage) -> None:
     stage.join().exchange(b"hello")
 
 
-@CASES.case("unknown-host", "an unknown host is not found", "R-DISC-01", role="nothing")
+@CASES.case("an unknown host is not found", "R-DISC-01", role="nothing")
 def unknown_host(stage: Stage) -> None:
     """A connect to a name that is not in the table is refused at once, and no frame is sent."""
     end = stage.left.open(1)

@@ -15,7 +15,6 @@ _AS_EVER = b"as ever.", 8
 
 
 @CASES.case(
-    "receiver-paused",
     "the receiver is busy elsewhere",
     "R-GEN-01 R-RTX-01 R-RTX-02 R-ORD-03",
     lengths=of(8, 100, 5000),
@@ -40,9 +39,7 @@ def receiver_paused(stage: Stage) -> None:
     stage_wants(not posted[-1].request.done, "a message was delivered twice")
 
 
-@CASES.case(
-    "answers-while-paused", "the card answers while the application sleeps", "R-GEN-01 R-PUL-12", lengths=of(_LARGE)
-)
+@CASES.case("the card answers while the application sleeps", "R-GEN-01 R-PUL-12", lengths=of(_LARGE))
 def answers_while_paused(stage: Stage) -> None:
     """The sender of a large message sleeps once it is announced; its card serves the PULLs."""
     joined = stage.join()
@@ -61,7 +58,6 @@ def answers_while_paused(stage: Stage) -> None:
 
 
 @CASES.case(
-    "sender-killed",
     "the sender of a large message dies",
     "R-CLS-02 R-NAK-09 R-NOT-01",
     lengths=of(8, _LARGE),
@@ -100,7 +96,7 @@ def _die_while_pulled(stage: Stage, joined: JoinedEndpoints) -> None:
     stage.join().exchange(*_AS_EVER)
 
 
-@CASES.case("receiver-killed", "the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8))
+@CASES.case("the receiver dies", "R-CLS-02 R-EP-01 R-NAK-05 R-NAK-10", lengths=of(8))
 def receiver_killed(stage: Stage) -> None:
     """Later messages to its endpoint are refused with the status of a closed one. If the right host is external, the
     local one closes before the echo arrives, and a new endpoint is answered as before."""
@@ -127,9 +123,7 @@ def _die_before_the_answer(stage: Stage, joined: JoinedEndpoints) -> None:
     stage.join().exchange(*_AS_EVER)
 
 
-@CASES.case(
-    "one-way", "only one side connects", "R-CON-12 R-CON-13", lengths=of(8, 100, 5000), role="sink", impaired=True
-)
+@CASES.case("only one side connects", "R-CON-12 R-CON-13", lengths=of(8, 100, 5000), role="sink", impaired=True)
 def one_way(stage: Stage) -> None:
     """The right side never connects back, and only receives; short and medium messages need no more."""
     if not stage.right_is_controlled:
@@ -155,7 +149,6 @@ def _send_to_a_sink(stage: Stage) -> None:
 
 
 @CASES.case(
-    "disconnected",
     "a partner is disconnected and reconnected",
     "R-CLS-03 R-CON-10",
     lengths=of(8),
@@ -178,7 +171,7 @@ def disconnected(stage: Stage) -> None:
     JoinedEndpoints(joined.one, joined.two, there.partner, back.partner).exchange(*_AS_EVER)
 
 
-@CASES.case("given-up", "a silent host is abandoned", "R-RTX-03 R-RTX-05")
+@CASES.case("a silent host is abandoned", "R-RTX-03 R-RTX-05")
 def given_up(stage: Stage) -> None:
     """The other host does not receive anything; after the allowed number of retransmissions the connect ends."""
     where = stage.any_program()

@@ -34,56 +34,56 @@ def _replies(stage: Stage) -> int:
     return -(-_LARGE // stage.left.dialect.reply_payload)
 
 
-@CASES.case("lost-first-reply", "the first reply is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
-def first_reply(stage: Stage) -> None:
+@CASES.case("the first reply is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
+def lost_first_reply(stage: Stage) -> None:
     """The first PULL_REPLY of a large message does not arrive."""
     _without(stage, _LARGE, PacketType.PULL_REPLY, 0)
 
 
-@CASES.case("lost-middle-reply", "a reply in the middle is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
-def middle_reply(stage: Stage) -> None:
+@CASES.case("a reply in the middle is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
+def lost_middle_reply(stage: Stage) -> None:
     """A PULL_REPLY in the middle of a large message does not arrive."""
     _without(stage, _LARGE, PacketType.PULL_REPLY, _replies(stage) // 2)
 
 
-@CASES.case("lost-last-reply", "the last reply is lost", "R-PUL-08", lengths=of(_LARGE))
-def last_reply(stage: Stage) -> None:
+@CASES.case("the last reply is lost", "R-PUL-08", lengths=of(_LARGE))
+def lost_last_reply(stage: Stage) -> None:
     """The last PULL_REPLY of a large message does not arrive: only the timer detects it."""
     _without(stage, _LARGE, PacketType.PULL_REPLY, _replies(stage) - 1)
 
 
-@CASES.case("lost-pull", "the first PULL is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
-def pull(stage: Stage) -> None:
+@CASES.case("the first PULL is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
+def lost_pull(stage: Stage) -> None:
     """The first PULL does not arrive."""
     _without(stage, _LARGE, PacketType.PULL, 0)
 
 
-@CASES.case("lost-rendezvous", "the RNDV is lost", "R-RTX-01 R-RTX-02", lengths=of(_LARGE))
-def rendezvous(stage: Stage) -> None:
+@CASES.case("the RNDV is lost", "R-RTX-01 R-RTX-02", lengths=of(_LARGE))
+def lost_rendezvous(stage: Stage) -> None:
     """The announcement of a large message is lost, and retransmitted after half a second."""
     _without(stage, _LARGE, PacketType.RNDV, 0)
 
 
-@CASES.case("lost-notify", "the NOTIFY is lost", "R-NOT-01 R-RTX-02", lengths=of(_LARGE))
-def notify(stage: Stage) -> None:
+@CASES.case("the NOTIFY is lost", "R-NOT-01 R-RTX-02", lengths=of(_LARGE))
+def lost_notify(stage: Stage) -> None:
     """The sender's request completes only after the NOTIFY has been retransmitted."""
     _without(stage, _LARGE, PacketType.NOTIFY, 0)
 
 
-@CASES.case("lost-fragment", "a fragment is lost", "R-RTX-02 R-MED-03 R-ACK-01", lengths=of(20_000))
-def fragment(stage: Stage) -> None:
+@CASES.case("a fragment is lost", "R-RTX-02 R-MED-03 R-ACK-01", lengths=of(20_000))
+def lost_fragment(stage: Stage) -> None:
     """A fragment of a MEDIUM message is lost; all of its fragments are retransmitted."""
     _without(stage, 20_000, PacketType.MEDIUM, 1)
 
 
-@CASES.case("lost-message", "a message in a sequence is lost", "R-ORD-03 R-ORD-04 R-ORD-05", lengths=of(8))
-def message(stage: Stage) -> None:
+@CASES.case("a message in a sequence is lost", "R-ORD-03 R-ORD-04 R-ORD-05", lengths=of(8))
+def lost_message(stage: Stage) -> None:
     """The third of ten TINYs is lost; later ones wait until it is retransmitted, and all are delivered in order."""
     _without(stage, 8, PacketType.TINY, 2, count=10)
 
 
-@CASES.case("lost-acks", "acknowledgements are lost", "R-ACK-06 R-ACK-10 R-ORD-03", lengths=of(8))
-def acks(stage: Stage) -> None:
+@CASES.case("acknowledgements are lost", "R-ACK-06 R-ACK-10 R-ORD-03", lengths=of(8))
+def lost_acks(stage: Stage) -> None:
     """The first two explicit acks are lost: the messages are retransmitted, and delivered once."""
     joined = stage.join()
     stage.cut_each_way(PacketType.TRUC, 0, 1)
@@ -96,8 +96,8 @@ def acks(stage: Stage) -> None:
     stage.settle(10)
 
 
-@CASES.case("lost-connect", "request and reply of a connect are lost", "R-CON-02 R-CON-08", lengths=of(8))
-def connect(stage: Stage) -> None:
+@CASES.case("request and reply of a connect are lost", "R-CON-02 R-CON-08", lengths=of(8))
+def lost_connect(stage: Stage) -> None:
     """The first two frames of a connect are lost in each direction; the request is repeated."""
     for side in stage.sides:
         stage.cut(PacketType.CONNECT, 0, 1, source=side.address)

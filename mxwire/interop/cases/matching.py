@@ -14,7 +14,6 @@ _KINDS = (20, 100, 5000, 40_000)
 
 
 @CASES.case(
-    "synchronous",
     "a synchronous send waits for its receive",
     "R-SND-01 R-RDV-04 R-MAT-05 R-NOT-01",
     synchronous=of(0, 44, 5000),
@@ -32,7 +31,7 @@ def synchronous(stage: Stage) -> None:
         joined.one.wait(sent)
 
 
-@CASES.case("unexpected", "messages wait for their receives", "R-MAT-02 R-MAT-05", lengths=of(*_KINDS), answered=True)
+@CASES.case("messages wait for their receives", "R-MAT-02 R-MAT-05", lengths=of(*_KINDS), answered=True)
 def unexpected(stage: Stage) -> None:
     """One message of each kind is sent before a receive is posted, and received in another order, by match info."""
     for sender, partner, receiver in stage.join().ways():
@@ -45,7 +44,6 @@ def unexpected(stage: Stage) -> None:
 
 
 @CASES.case(
-    "wildcards",
     "receives match in the order of posting",
     "R-MAT-01 R-MAT-02 R-MAT-03 R-ORD-05",
     lengths=of(8),
@@ -64,9 +62,7 @@ def wildcards(stage: Stage) -> None:
             receiver.took(taken, match_info.to_bytes(8, "big"), match_info=match_info)
 
 
-@CASES.case(
-    "truncated", "a short buffer truncates the message", "R-MSC-01 R-RDV-04 R-NOT-02", lengths=of(*_KINDS), whole=False
-)
+@CASES.case("a short buffer truncates the message", "R-MSC-01 R-RDV-04 R-NOT-02", lengths=of(*_KINDS), whole=False)
 def truncated(stage: Stage) -> None:
     """One message of each kind into a buffer of ten bytes: the receive ends as truncated, and so does a large send."""
     joined = stage.join()
@@ -81,7 +77,7 @@ def truncated(stage: Stage) -> None:
         joined.one.wait(sent, Status.MESSAGE_TRUNCATED if reported else Status.SUCCESS)
 
 
-@CASES.case("cancelled", "a receive is cancelled", "R-MSC-02 R-MAT-02", lengths=of(8))
+@CASES.case("a receive is cancelled", "R-MSC-02 R-MAT-02", lengths=of(8))
 def cancelled(stage: Stage) -> None:
     """The first of two receives is cancelled; the message goes to the second."""
     joined = stage.join()

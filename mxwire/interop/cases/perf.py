@@ -68,7 +68,7 @@ def _agree(end: CaseEndpoint, where: EndpointAddress, parameters: PerfParameters
 
 
 @CASES.case(
-    "perf", "omx_perf: both directions", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS, answered=True,
+    "omx_perf: both directions", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS, answered=True,
     synchronous=AGREEMENT, role="perf", impaired=True,
 )  # fmt: skip
 def perf(stage: Stage) -> None:
@@ -77,7 +77,7 @@ def perf(stage: Stage) -> None:
 
 
 @CASES.case(
-    "perf-one-way", "omx_perf: one direction", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS,
+    "omx_perf: one direction", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS,
     synchronous=AGREEMENT, role="perf",
 )  # fmt: skip
 def perf_one_way(stage: Stage) -> None:

@@ -49,7 +49,7 @@ def _case(name: str, title: str, rules: str, lengths: Lengths, description: str,
         _echoed(stage, lengths)
 
     play.__doc__ = description
-    CASES.case(name, title, rules, lengths=lengths, answered=True, impaired=impaired)(play)
+    CASES.case(title, rules, name=name, lengths=lengths, answered=True, impaired=impaired)(play)
 
 
 _case("size-empty", "empty messages", "R-SND-01", of(0, 0), "Two messages of 0 bytes.")

@@ -10,7 +10,6 @@ _MIXED = (1, 33, 200, 10, 7000, 128, 40_000, 0, 32)
 
 
 @CASES.case(
-    "stream",
     "a hundred messages in a row",
     "R-SEQ-01 R-SEQ-05 R-ACK-01 R-ACK-02 R-ORD-05",
     lengths=of(0, 1, 32, 128),
@@ -31,7 +30,6 @@ def stream(stage: Stage) -> None:
 
 
 @CASES.case(
-    "mediums",
     "MEDIUM messages back to back",
     "R-MED-05 R-ACK-01 R-SEQ-04",
     lengths=of(*range(9000, 9012)),
@@ -48,7 +46,6 @@ def mediums(stage: Stage) -> None:
 
 
 @CASES.case(
-    "bidirectional",
     "both hosts send at the same time",
     "R-ACK-03 R-SEQ-04 R-ORD-05 R-PUL-02",
     lengths=of(*_MIXED),
@@ -60,7 +57,7 @@ def bidirectional(stage: Stage) -> None:
     _all_ways([stage.join()])
 
 
-@CASES.case("endpoints", "four endpoints on each host", "R-EP-01 R-EP-05 R-SEQ-04", lengths=of(*_MIXED), answered=True)
+@CASES.case("four endpoints on each host", "R-EP-01 R-EP-05 R-SEQ-04", lengths=of(*_MIXED), answered=True)
 def endpoints(stage: Stage) -> None:
     """Four pairs of endpoints communicate at the same time; no message reaches another pair."""
     _all_ways([stage.join(10 + number, 20 + number) for number in range(4)])
