@@ -541,7 +541,8 @@ class EngineEndpoint(ProgressEndpoint):
 
     def local_peer(self, address: bytes) -> Peer:
         """The peer that is an interface of this host."""
-        return self.node.peer(address)
+        found = self.node.peers.by_address(address)
+        return self.node.peer(address) if found is None else found
 
     def neighbour(self, partner: Partner) -> EngineEndpoint | None:
         """The open endpoint of the same node that a local partner represents."""
