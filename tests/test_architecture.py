@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "lab": GROUND | {"wire", "protocol", "link"},
     "replay": GROUND | {"wire", "protocol", "rules", "link"},
     "linerate": GROUND | {"wire", "protocol", "link", "lab", "host", "replay"},
-    "myriexpress": GROUND | {"wire", "protocol", "link", "host"},
+    "myriexpress": GROUND | {"wire", "protocol", "link", "lab", "host"},
     "scenarios": GROUND | {"wire", "protocol", "rules", "link", "lab", "host", "simulation"},
     "analysis": GROUND | {"wire", "rules", "capture"},
     "report": GROUND | {"wire", "analysis", "rules"},

@@ -26,7 +26,7 @@ _TITLE: Final = "Moving data within a machine"
 @click.option(
     "--experiment",
     "experiments",
-    default="trips,operations,slots,slowdown,windows,caches,set-up,registration",
+    default="trips,operations,slots,slowdown,windows,caches,set-up,registration,senders",
     callback=split_names,
     metavar="LIST",
     help="Experiments, separated by commas.  [default: all]",

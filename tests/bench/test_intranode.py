@@ -71,6 +71,12 @@ def test_other_content_is_an_error():
             destination.check(own, own.view)
 
 
+@pytest.mark.parametrize("contestant", ["shared-buffer", "cell-queue", "cell-queue, C"])
+def test_a_receiver_takes_messages_of_several_senders(pairs, contestant):
+    found = pairs.senders(contestant, 3, 5000, 4)
+    assert set(found) == {"ns", "receiver", "senders"} and min(found.values()) >= 0
+
+
 @pytest.mark.parametrize("slot", [512, 100_000])
 @pytest.mark.parametrize("contestant", ["shared-buffer", "memfd", "cell-queue", "shared-buffer, C", "cell-queue, C"])
 def test_buffers_and_cells_have_any_size(pairs, contestant, slot):
@@ -181,7 +187,7 @@ def test_a_quick_study_has_all_series_and_reports(tmp_path):
     assert recording.complete and recording.facts[MISSING] == {}
     assert {each.name for each in recording.series} >= {
         *(TRIP, "rate by buffer size", "slowdown", "cache disturbance, L2", "cache disturbance, L3"),
-        *(ACCESS, "set-up", "tear-down", "registration"),
+        *(ACCESS, "set-up", "tear-down", "registration", "messages of several senders"),
     }
     trips = recording.named(TRIP)
     assert trips is not None

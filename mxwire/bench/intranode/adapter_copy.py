@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from mxwire.bench.intranode.local_path import MxMechanism
-from mxwire.bench.intranode.mechanism import Facts, MechanismError
+from mxwire.bench.intranode.mechanism import MechanismError, MechanismFacts
 from mxwire.host import Host
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing
@@ -22,7 +22,9 @@ from mxwire.link import MemoryNetwork
 class AdapterCopy(MxMechanism):
     """Two hosts that are attached to an agent in a process of its own, on an interface without a wire."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="agent", permission="ptrace attach", yama=False, containers=False)
+    facts: ClassVar[MechanismFacts] = MechanismFacts(
+        copies=2, actor="agent", permission="ptrace attach", yama=False, containers=False
+    )
 
     def open(self) -> None:
         """Start the agent, and wait until programs can attach."""

@@ -31,8 +31,8 @@ _CLASSES: Final = {
     "cma-put": "cross_memory.CrossMemoryPut",
     "tcp": "stream_socket.LoopbackTcp",
     "veth": "raw_veth.RawVeth",
-    "mx-local": "local_path.LocalPath",
-    "mx-local-two-copies": "local_path.LocalPathTwoCopies",
+    "mx-local": "local_path.MxLocal",
+    "mx-local-two-copies": "local_path.MxLocalTwoCopies",
     "adapter-copy": "adapter_copy.AdapterCopy",
 }
 MECHANISMS: Final = tuple(_CLASSES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Facts, Mechanism, Piece, SharedFlags
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, Piece, SharedFlags
 
 CELLS: Final = 8
 """Cells per direction."""
@@ -19,7 +19,7 @@ CELLS: Final = 8
 class CellQueue(Mechanism):
     """One queue of cells per direction. A message takes the cells that follow those of the last one."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
     SLOT: ClassVar[int | None] = 32768
 
     def open(self) -> None:

@@ -6,9 +6,10 @@ import ctypes
 from typing import Any, ClassVar, Literal
 
 from mxwire.bench.intranode.mechanism import (
-    Facts,
     GetMechanism,
     MechanismError,
+    MechanismFacts,
+    MemorySegment,
     OneSided,
     Piece,
     PutMechanism,
@@ -18,12 +19,8 @@ from mxwire.bench.intranode.mechanism import (
 from mxwire.link.process_memory import permit_reading
 
 
-class _Segment(ctypes.Structure):
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
-def _facts(direction: Literal["get", "put"]) -> Facts:
-    return Facts(
+def _facts(direction: Literal["get", "put"]) -> MechanismFacts:
+    return MechanismFacts(
         copies=1, actor="initiator", one_sided=(direction,), permission="ptrace attach", yama=False, containers=False
     )
 
@@ -38,7 +35,7 @@ class _CrossMemory(OneSided):
         super().open()
         self._function: Any
         (self._function,) = library(self.CALL)
-        self._here, self._there = _Segment(), _Segment()
+        self._here, self._there = MemorySegment(), MemorySegment()
         self._pointers = ctypes.byref(self._here), ctypes.byref(self._there)
 
     def join(self, rank: int, partner: int) -> None:
@@ -59,12 +56,12 @@ class _CrossMemory(OneSided):
 class CrossMemoryGet(_CrossMemory, GetMechanism):
     """``process_vm_readv`` by the destination."""
 
-    facts: ClassVar[Facts] = _facts("get")
+    facts: ClassVar[MechanismFacts] = _facts("get")
     CALL = "process_vm_readv"
 
 
 class CrossMemoryPut(_CrossMemory, PutMechanism):
     """``process_vm_writev`` by the source."""
 
-    facts: ClassVar[Facts] = _facts("put")
+    facts: ClassVar[MechanismFacts] = _facts("put")
     CALL = "process_vm_writev"

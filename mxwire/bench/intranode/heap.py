@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Facts, Mechanism, Piece, SharedFlags
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, Piece, SharedFlags
 
 LARGEST: Final = 16 << 20
 
@@ -13,7 +13,7 @@ LARGEST: Final = 16 << 20
 class SharedHeap(Mechanism):
     """Memory for one message per direction: what MPI_Alloc_mem gives. Building the message counts as the one copy."""
 
-    facts: ClassVar[Facts] = Facts(copies=1, actor="both", one_sided=("get", "put"), largest=LARGEST)
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both", one_sided=("get", "put"), largest=LARGEST)
 
     def open(self) -> None:
         """Map the memory."""

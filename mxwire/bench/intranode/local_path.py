@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Facts, Mechanism, MechanismError, Piece
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, MechanismFacts, Piece
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork
@@ -68,10 +68,12 @@ class MxMechanism(Mechanism):
             self._host.close()
 
 
-class LocalPath(MxMechanism):
+class MxLocal(MxMechanism):
     """Up to 4,096 bytes through a ring; longer messages by one copy of the receiver (rule R-LOC-02)."""
 
-    facts: ClassVar[Facts] = Facts(copies=1, actor="both", permission="ptrace attach", yama=False, containers=False)
+    facts: ClassVar[MechanismFacts] = MechanismFacts(
+        copies=1, actor="both", permission="ptrace attach", yama=False, containers=False
+    )
     SINGLE_COPY: ClassVar[bool] = True
 
     def open_host(self) -> Host:
@@ -82,8 +84,8 @@ class LocalPath(MxMechanism):
         return Host(link, sharing=sharing, name="local", announce=False, spin=True, background=False)
 
 
-class LocalPathTwoCopies(LocalPath):
+class MxLocalTwoCopies(MxLocal):
     """All messages through the ring, as where the kernel permits no other way."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
     SINGLE_COPY = False

@@ -35,7 +35,7 @@ class MechanismError(MxwireError):
 
 
 @dataclass(frozen=True)
-class Facts:
+class MechanismFacts:
     """The properties of a mechanism that need no measurement."""
 
     copies: int
@@ -160,7 +160,7 @@ class Mechanism(ABC):
     ``slot`` is the size of its buffers or cells in bytes where it has some; None for :attr:`SLOT`.
     """
 
-    facts: ClassVar[Facts]
+    facts: ClassVar[MechanismFacts]
     SLOT: ClassVar[int | None] = None
     """Default size of a buffer or cell; None for mechanisms without."""
     JOINS_ALONE: ClassVar[bool] = True
@@ -271,6 +271,12 @@ class PutMechanism(OneSided):
         self.await_moved()
 
 
+class MemorySegment(ctypes.Structure):
+    """A struct iovec."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
 def check_machine() -> None:
     """Raise :class:`MechanismError` on a processor that may reorder the stores of flags and data."""
     if platform.machine() != "x86_64":
@@ -298,8 +304,15 @@ def library(*names: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def refusal_of(error: OSError) -> str:
-    """The reason for which the kernel refused a mechanism, as far as this process can detect it."""
+def reason_of(error: BaseException) -> str:
+    """The reason for which a mechanism failed, and for which the kernel refused it, as far as this process can detect
+    it."""
+    if isinstance(error, EOFError | ConnectionError):
+        return "the other process has ended"
+    return _refusal_of(error) if isinstance(error, OSError) else str(error)
+
+
+def _refusal_of(error: OSError) -> str:
     call = f"{error.filename}: " if error.filename else ""
     text = f"{call}{error.strerror or error}"
     if error.errno not in (errno.EPERM, errno.EACCES):

@@ -1,6 +1,9 @@
 /* The mechanisms of this package in C: the limit of each. Same lines as pair.py, for the roles trips and operations:
  *
  *     mechanisms MECHANISM SLOT PROCESSOR PROCESSOR [INTERFACE INTERFACE]
+ *     mechanisms senders SENDERS SIZE COUNT PROCESSOR PROCESSOR
+ *
+ * The second form is that of senders.py, with one queue of cells for all senders.
  *
  * Two processes, one forked from the other. A mechanism is a row of the table at the end: open before the fork, join
  * after it, give and take. The interfaces are those of "veth", which the caller makes, as NAMESPACE/INTERFACE. */
@@ -198,25 +201,30 @@ static long dequeue(struct queue *queue)
 
 static struct queue *free_queue(int side) { return queues + 2 * side; }
 static struct queue *receive_queue(int side) { return queues + 2 * side + 1; }
+static int owner(long number) { return (number - 1) / CELLS; }
 
-static void open_cells(void)
+static void open_cells_of(int sides)
 {
     slot = (slot + LINE - 1) / LINE * LINE;
-    queues = shared(4 * sizeof *queues);
-    cells = shared(2 * CELLS * (sizeof(struct cell) + slot));
-    for (long number = 1; number <= 2 * CELLS; number++)
-        enqueue(free_queue(number > CELLS), number);
+    queues = shared(2 * sides * sizeof *queues);
+    cells = shared(sides * CELLS * (sizeof(struct cell) + slot));
+    for (long number = 1; number <= sides * CELLS; number++)
+        enqueue(free_queue(owner(number)), number);
 }
 
-static void give_cells(char *data, size_t length)
+static void open_cells(void) { open_cells_of(2); }
+
+static void give_cells_to(int side, char *data, size_t length)
 {
     for (size_t done = 0; done < length; done += slot) {
         long number = dequeue(free_queue(rank));
         cell(number)->length = part_of(length, done, slot);
         memcpy(cell(number)->data, data + done, cell(number)->length);
-        enqueue(receive_queue(!rank), number);
+        enqueue(receive_queue(side), number);
     }
 }
+
+static void give_cells(char *data, size_t length) { give_cells_to(!rank, data, length); }
 
 static char *take_cells(char *data, size_t length)
 {
@@ -224,7 +232,7 @@ static char *take_cells(char *data, size_t length)
         long number = dequeue(receive_queue(rank));
         memcpy(data + done, cell(number)->data, cell(number)->length);
         done += cell(number)->length;
-        enqueue(free_queue(!rank), number);
+        enqueue(free_queue(owner(number)), number);
     }
     return data;
 }
@@ -716,8 +724,55 @@ static void play(const char *role, size_t size, long turns, size_t step, size_t 
     free(pool);
 }
 
+static void run_on(int processor_number)
+{
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(processor_number, &own);
+    sched_setaffinity(0, sizeof own, &own);
+}
+
+/* Messages are of one cell, so that those of several senders do not mix. */
+static int senders(int count, size_t size, long turns, int near, int far)
+{
+    struct rusage others;
+    char *data = malloc(size);
+    slot = size;
+    memset(data, 1, size);
+    open_cells_of(count + 1);
+    pid_t parent = getpid();
+    for (int side = 1; side <= count; side++) {
+        if (!(partner = fork())) {
+            rank = side;
+            partner = parent;
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            run_on(far);
+            for (long turn = 0; turn < turns; turn++)
+                give_cells_to(0, data, size);
+            _exit(0);
+        }
+    }
+    run_on(near);
+    double begin = now(), used = processor(0) + processor(1);
+    for (long turn = 0; turn < turns * count; turn++)
+        take_cells(data, size);
+    double took = now() - begin;
+    used = processor(0) + processor(1) - used;
+    while (wait(NULL) > 0)
+        ;
+    getrusage(RUSAGE_CHILDREN, &others);
+    double spent = (others.ru_utime.tv_sec + others.ru_stime.tv_sec) * 1e9 +
+                   (others.ru_utime.tv_usec + others.ru_stime.tv_usec) * 1e3;
+    double messages = (double)turns * count;
+    printf("{\"ns\": %.1f, \"receiver\": %.1f, \"senders\": %.1f}\n", took / messages, used / messages,
+           spent / messages);
+    return 0;
+}
+
 int main(int count, char **words)
 {
+    if (count == 7 && !strcmp(words[1], "senders"))
+        return senders(atoi(words[2]), strtoul(words[3], NULL, 10), atol(words[4]), atoi(words[5]), atoi(words[6]));
     if (count < 5)
         return 2;
     for (size_t number = 0; number < sizeof mechanisms / sizeof *mechanisms; number++)
@@ -740,10 +795,7 @@ int main(int count, char **words)
     close(lines[!rank]);
     if (rank)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(atoi(words[3 + rank]), &own);
-    sched_setaffinity(0, sizeof own, &own);
+    run_on(atoi(words[3 + rank]));
     chosen->join();
     barrier();
     char line[256], role[32];

@@ -33,11 +33,11 @@ from mxwire.bench.intranode.mechanism import (
     Pool,
     SharedFlags,
     check_machine,
-    refusal_of,
+    reason_of,
 )
 from mxwire.bench.intranode.memory import cold_bytes
 from mxwire.bench.intranode.registration import registration_times
-from mxwire.bench.intranode.window import Window
+from mxwire.bench.intranode.window import AccessWindow
 from mxwire.errors import MxwireError
 from mxwire.lab.child import end_with_parent
 from mxwire.lab.machine import cache_bytes, pin
@@ -194,7 +194,7 @@ def accesses(pair: Pair, size: int, turns: int) -> Values:
     if not isinstance(mechanism, OneSided):
         return found
     piece = pair.pool(size).piece(0, size)
-    window = Window(mechanism, piece, pair.barrier, pair.lock_file)
+    window = AccessWindow(mechanism, piece, pair.barrier, pair.lock_file)
     pair.flags.set(_STOP, 0)
     window.fence()
     begin = clock()
@@ -287,12 +287,6 @@ def _played(pair: Pair, line: str) -> Values:
     return ROLES[name](pair, *map(int, numbers))
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, EOFError | ConnectionError):
-        return "the other process has ended"
-    return refusal_of(error) if isinstance(error, OSError) else str(error)
-
-
 def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
     """Play roles until the input ends."""
     check_machine()
@@ -326,7 +320,7 @@ def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
                 raise MechanismError(answer["error"])
             print(json.dumps([own, answer]), flush=True)
     except (OSError, EOFError, MxwireError) as error:
-        reason = _reason(error)
+        reason = reason_of(error)
         if rank:
             connection.send(json.dumps({"error": reason}).encode())
         else:
@@ -347,7 +341,7 @@ def main() -> int:
     try:
         serve(name, int(slot), (int(processors[0]), int(processors[1])))
     except (OSError, MxwireError) as error:
-        print(json.dumps({"error": _reason(error)}), flush=True)
+        print(json.dumps({"error": reason_of(error)}), flush=True)
         return 1
     return 0
 

@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Facts, Mechanism, Piece, checked, library
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, MemorySegment, Piece, checked, library
 
 _BUFFER: Final = 1 << 20
 
@@ -31,7 +31,7 @@ def read_all(descriptor: int, view: memoryview) -> None:
 class Pipe(Mechanism):
     """The kernel copies in and out."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
 
     def open(self) -> None:
         """Open the pipes; an unprivileged user may not be allowed the large buffer."""
@@ -63,10 +63,6 @@ class Pipe(Mechanism):
             os.close(each)
 
 
-class _Segment(ctypes.Structure):
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
 class Vmsplice(Pipe):
     """Pages of the source are lent to the pipe, and the destination copies out of them.
 
@@ -74,13 +70,13 @@ class Vmsplice(Pipe):
     does.
     """
 
-    facts: ClassVar[Facts] = Facts(copies=1, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both")
 
     def open(self) -> None:
         """Open the pipes."""
         super().open()
         (self._splice,) = library("vmsplice")
-        self._segment = _Segment()
+        self._segment = MemorySegment()
 
     def give(self, piece: Piece) -> None:
         """Lend the pages of the message."""

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import PACKET, Facts, Mechanism, Piece, checked, library
+from mxwire.bench.intranode.mechanism import PACKET, Mechanism, MechanismFacts, Piece, checked, library
 
 _QUEUED: Final = 10
 _OWNER_ONLY: Final = 0o600
@@ -15,7 +15,7 @@ _OWNER_ONLY: Final = 0o600
 class PosixQueue(Mechanism):
     """A queue per direction, whose name is removed at once."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
 
     def open(self) -> None:
         """Create the queues."""

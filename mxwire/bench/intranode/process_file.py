@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Facts, GetMechanism, Piece, checked, library
+from mxwire.bench.intranode.mechanism import GetMechanism, MechanismFacts, Piece, checked, library
 from mxwire.link.process_memory import permit_reading
 
 _ATTACH, _DETACH = 16, 17
@@ -30,7 +30,7 @@ def _read(descriptor: int, piece: Piece, address: int) -> None:
 class PtraceGet(GetMechanism):
     """Attach, which stops the source; open ``/proc/PID/mem``, read, close, and detach."""
 
-    facts: ClassVar[Facts] = Facts(
+    facts: ClassVar[MechanismFacts] = MechanismFacts(
         copies=2, actor="initiator", one_sided=("get",), permission=_PERMISSION, freezes=True, yama=False,
         containers=False,
     )  # fmt: skip
@@ -62,7 +62,7 @@ class PtraceGet(GetMechanism):
 class ProcessFile(GetMechanism):
     """``/proc/PID/mem``, opened once: the permission is checked at its opening only."""
 
-    facts: ClassVar[Facts] = Facts(
+    facts: ClassVar[MechanismFacts] = MechanismFacts(
         copies=2, actor="initiator", one_sided=("get", "put"), permission=_PERMISSION, yama=False, containers=False
     )
 

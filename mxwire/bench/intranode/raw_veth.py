@@ -7,7 +7,7 @@ import socket
 from contextlib import ExitStack
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Facts, Mechanism, MechanismError, Piece
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, MechanismFacts, Piece
 from mxwire.bench.roles.common import BARE_ETHERTYPE
 from mxwire.lab.namespaces import joined, namespaces_refusal
 from mxwire.link.interface import read_interface
@@ -21,7 +21,7 @@ _RECEIVE_BUFFER_BY_ROOT: Final = 33
 class RawVeth(Mechanism):
     """A socket for frames on either end. Nothing controls the flow: a message must fit the receiver's buffer."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both", permission="root", largest=65536)
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both", permission="root", largest=65536)
     _made: ClassVar[int] = 0
 
     def open(self) -> None:

@@ -13,6 +13,7 @@ from mxwire.bench.intranode.study import (
     LARGE,
     MISSING,
     REGISTRATION,
+    SENDERS,
     SET_UP,
     SLOTS,
     SLOWDOWN,
@@ -49,9 +50,9 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
         if series is not None:
             yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
             yield _by_mechanism(series, _rate_text)
-    for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, REGISTRATION):
+    for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, REGISTRATION, SENDERS):
         series = recording.named(name)
-        if series is not None and name in (SLOTS, REGISTRATION):
+        if series is not None and name in (SLOTS, REGISTRATION, SENDERS):
             yield from series_blocks(series)
         elif series is not None:
             yield Heading(f"{name[:1].upper()}{name[1:]}, {series.unit}", 3)

@@ -7,7 +7,7 @@ import os
 import socket
 from typing import ClassVar
 
-from mxwire.bench.intranode.mechanism import Facts, Mechanism, Piece, SharedFlags
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, Piece, SharedFlags
 
 _SLOTS = 2
 
@@ -15,7 +15,7 @@ _SLOTS = 2
 class SharedBuffer(Mechanism):
     """Anonymous memory, mapped before the fork. Every message begins with the first slot."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
     SLOT: ClassVar[int | None] = 65536
 
     def open(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Facts, Mechanism, Piece
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, Piece
 from mxwire.bench.intranode.pipe import read_all, write_all
 
 _LONGEST_PACKET: Final = 65536
@@ -14,7 +14,7 @@ _LONGEST_PACKET: Final = 65536
 class UnixStream(Mechanism):
     """A pair of connected stream sockets."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
 
     def open(self) -> None:
         """Open the pair."""

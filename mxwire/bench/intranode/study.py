@@ -48,6 +48,7 @@ ACCESS: Final = "window access"
 DISTURBANCE: Final = {2: "cache disturbance, L2", 3: "cache disturbance, L3"}
 SET_UP, TEAR_DOWN = "set-up", "tear-down"
 REGISTRATION: Final = "registration"
+SENDERS: Final = "messages of several senders"
 MISSING: Final = "missing"
 IN_C: Final = ", C"
 SIZES: Final = (1, 64, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20, 4 << 20, 16 << 20)
@@ -58,7 +59,13 @@ SLOT_SIZES: Final = (*(1 << power for power in range(9, 21)), LARGE)
 """Sizes of buffers and cells; the last one holds the whole message."""
 _QUICK_LARGE: Final = 1 << 18
 SLOWDOWN_SIZES: Final = (1, 65536)
-EXPERIMENTS: Final = ("trips", "operations", "slots", "slowdown", "windows", "caches", "set-up", "registration")
+EXPERIMENTS: Final = (
+    *("trips", "operations", "slots", "slowdown", "windows", "caches", "set-up", "registration", "senders"),
+)
+SENDER_COUNTS: Final = (1, 2, 4, 8)
+_MANY: Final = ("shared-buffer", "cell-queue", "cell-queue, C")
+"""Contestants with several senders: buffers and queues per pair, and one queue for all."""
+_SENT: Final = 4096
 _REGISTERED: Final = (4096, 65536, 1 << 20)
 _PATIENCE: Final = 120.0
 _END_PATIENCE: Final = 5.0
@@ -110,20 +117,26 @@ class MechanismPair:
         # A pair that has ended has written its reason.
         with suppress(ChildEndedError):
             self._child.write_line(" ".join([role, *map(str, numbers)]).encode())
-        try:
-            line = self._child.read_line(_PATIENCE)
-        except ChildEndedError:
-            raise MechanismError("the pair has ended without a reason") from None
-        if line is None:
-            raise MechanismError(f"the pair does not answer within {_PATIENCE:g} s")
-        answer: Any = json.loads(line)
-        if "error" in answer:
-            raise MechanismError(answer["error"])
-        return answer[0], answer[1]
+        near, far = _answer(self._child)
+        return near, far
 
     def close(self) -> None:
         """End both processes: by the end of their input, so that they can remove what outlives them."""
         self._child.end(patience=_END_PATIENCE)
+
+
+def _answer(child: ChildProcess) -> Any:
+    """The next line of a pair; raise :class:`~.mechanism.MechanismError` if it is an error, or does not come."""
+    try:
+        line = child.read_line(_PATIENCE)
+    except ChildEndedError:
+        raise MechanismError("the pair has ended without a reason") from None
+    if line is None:
+        raise MechanismError(f"the pair does not answer within {_PATIENCE:g} s")
+    answer: Any = json.loads(line)
+    if "error" in answer:
+        raise MechanismError(answer["error"])
+    return answer
 
 
 class PairStarter:
@@ -152,6 +165,17 @@ class PairStarter:
             self._held.callback(made.close)
             self._open[contestant, slot] = made
         return self._open[contestant, slot]
+
+    def senders(self, contestant: str, senders: int, size: int, count: int) -> dict[str, float]:
+        """Times per message of several senders, in ns; see ``senders.py``."""
+        numbers = [str(each) for each in (senders, size, count, *self.processors)]
+        name, _, in_c = contestant.partition(", ")
+        words = [sys.executable, "-P", "-m", "mxwire.bench.intranode.senders", name, *numbers]
+        child = ChildProcess([self._program, "senders", *numbers] if in_c else words, stderr=subprocess.DEVNULL)
+        self._held.callback(child.end)
+        found: dict[str, float] = _answer(child)
+        child.end(patience=_END_PATIENCE)
+        return found
 
     def _words(self, contestant: str, slot: int) -> list[str]:
         mechanism, _, in_c = contestant.partition(", ")
@@ -183,7 +207,7 @@ def _unnumbered(measure: Callable[[str], None], contestant: str, _: int) -> None
     measure(contestant)
 
 
-class _Run:
+class _IntranodeRun:
     """A study under way."""
 
     def __init__(
@@ -294,6 +318,13 @@ class _Run:
         self.points.add(SET_UP, contestant, found["open"] / 1e3, count=1)
         self.points.add(TEAR_DOWN, contestant, found["close"] / 1e3, count=1)
 
+    def senders(self, contestant: str) -> None:
+        """Measure messages of several senders, with the processor time of both sides."""
+        for number in SENDER_COUNTS[::3] if self.options.quick else SENDER_COUNTS:
+            found = self._pairs.senders(contestant, number, _SENT, 10 if self.options.quick else 2000)
+            details = {name: found[name] / 1e3 for name in ("receiver", "senders")}
+            self.points.add(SENDERS, contestant, found["ns"] / 1e3, details=details, senders=number)
+
     def registration(self, contestant: str) -> None:
         """Measure registration, which does not depend on the mechanism."""
         for size in _REGISTERED:
@@ -320,7 +351,7 @@ def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
     points = Points(recording)
     _declare(points, study)
     with ExitStack() as held, kept(recording, points):
-        run = _Run(study, options, recording, points, PairStarter(held))
+        run = _IntranodeRun(study, options, recording, points, PairStarter(held))
         run.find_usable()
         if machine.cache_bytes(3) * 4 > pool_of("cold", 1)[1]:
             recording.remarks.append("cold: the last-level cache is larger than a quarter of the pool")
@@ -336,9 +367,10 @@ def _declare(points: Points, study: IntranodeStudy) -> None:
     points.declare("of the lines", *DISTURBANCE.values(), x="message")
     points.declare("µs", SET_UP, TEAR_DOWN, x="count", x_unit="time")
     points.declare("µs", REGISTRATION)
+    points.declare("µs per message", SENDERS, x="senders", x_unit="processes")
 
 
-def _measure(run: _Run) -> None:
+def _measure(run: _IntranodeRun) -> None:
     chosen = run.study.experiments
     with_slots = [each for each in run.contestants if mechanism_named(each.partition(", ")[0]).SLOT]
     one_sided = [each for each in run.usable if mechanism_named(each).facts.actor == "initiator"]
@@ -351,6 +383,7 @@ def _measure(run: _Run) -> None:
         ("caches", run.caches, run.usable),
         ("set-up", run.set_up, run.usable),
         ("registration", run.registration, run.usable[:1]),
+        ("senders", run.senders, [each for each in run.contestants if each in _MANY]),
     ]
     for name, measure, contestants in experiments:
         if name in chosen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import PACKET, Facts, Mechanism, Piece, checked, library
+from mxwire.bench.intranode.mechanism import PACKET, Mechanism, MechanismFacts, Piece, checked, library
 
 _PRIVATE: Final = 0
 _OWNER_ONLY: Final = 0o600
@@ -13,21 +13,21 @@ _REMOVE: Final = 0
 _TYPE: Final = 1
 
 
-class _Message(ctypes.Structure):
+class _QueueMessage(ctypes.Structure):
     _fields_ = (("type", ctypes.c_long), ("data", ctypes.c_char * PACKET))
 
 
 class SystemVQueue(Mechanism):
     """A queue per direction."""
 
-    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
 
     def open(self) -> None:
         """Create the queues, which have no name."""
         get, self._send, self._receive, self._control = library("msgget", "msgsnd", "msgrcv", "msgctl")
         self._queues = [checked(get(_PRIVATE, _OWNER_ONLY), "msgget") for _ in range(2)]
-        self._message = _Message(_TYPE)
-        self._data = memoryview(self._message).cast("B")[_Message.data.offset :]
+        self._message = _QueueMessage(_TYPE)
+        self._data = memoryview(self._message).cast("B")[_QueueMessage.data.offset :]
 
     def give(self, piece: Piece) -> None:
         """Send the message in packets."""

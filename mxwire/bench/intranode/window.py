@@ -13,7 +13,7 @@ from collections.abc import Callable
 from mxwire.bench.intranode.mechanism import OneSided, Piece
 
 
-class Window:
+class AccessWindow:
     """A side of a window over a one-sided mechanism. ``fence`` is the barrier of both sides."""
 
     def __init__(self, mechanism: OneSided, own: Piece, fence: Callable[[], None], lock_file: int) -> None:

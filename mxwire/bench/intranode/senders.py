@@ -1,0 +1,89 @@
+"""The program of several senders with one receiver, each pair with a mechanism of its own.
+
+    python -m mxwire.bench.intranode.senders MECHANISM SENDERS SIZE COUNT PROCESSOR ...
+
+Each sender gives ``COUNT`` messages, which the receiver takes from all of them in turn: it looks at as many places as
+there are senders. The program writes one line of JSON: the time per message, and the processor time of the receiver and
+of the senders per message, in ns; or an error. The twin of ``cell-queue`` in C has one queue for all senders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+
+from mxwire.bench.intranode.catalogue import mechanism_named
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, Pool, check_machine, reason_of
+from mxwire.errors import MxwireError
+from mxwire.lab.child import end_with_parent
+from mxwire.lab.machine import pin
+
+
+def _send(mechanism: Mechanism, size: int, count: int, processor: int) -> None:
+    """Be a sender; the process ends here."""
+    try:
+        end_with_parent()
+        pin(processor)
+        mechanism.join(1, os.getppid())
+        mechanism.start()
+        piece = Pool(size, full=True).piece(0, size)
+        for _ in range(count):
+            mechanism.give(piece)
+    except (OSError, MxwireError):
+        os._exit(1)
+    os._exit(0)
+
+
+def receive(name: str, senders: int, size: int, count: int, processors: list[int]) -> dict[str, float]:
+    """Take all messages, and return the times per message.
+
+    Raises :class:`~mxwire.bench.intranode.mechanism.MechanismError` if a sender fails, or sends other data.
+    """
+    mechanisms = [mechanism_named(name)() for _ in range(senders)]
+    children = []
+    for place, each in enumerate(mechanisms):
+        child = os.fork()
+        if not child:
+            _send(each, size, count, processors[1 + place % (len(processors) - 1)])
+        children.append(child)
+    pin(processors[0])
+    for each, child in zip(mechanisms, children, strict=True):
+        each.join(0, child)
+        each.start()
+    pool = Pool(size, full=False)
+    piece = pool.piece(0, size)
+    begin, before = time.perf_counter_ns(), time.process_time_ns()
+    for _ in range(count):
+        for each in mechanisms:
+            arrived = each.take(piece)
+            pool.check(piece, piece.view if arrived is None else arrived)
+    took, own = time.perf_counter_ns() - begin, time.process_time_ns() - before
+    codes = [os.waitpid(child, 0)[1] for child in children]
+    if any(codes):
+        raise MechanismError("a sender has failed")
+    for each in mechanisms:
+        each.close()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    messages = senders * count
+    others = (used.ru_utime + used.ru_stime) * 1e9
+    return {"ns": took / messages, "receiver": own / messages, "senders": others / messages}
+
+
+def main() -> int:
+    """Run the program."""
+    name, senders, size, count, *processors = sys.argv[1:]
+    try:
+        check_machine()
+        found = receive(name, int(senders), int(size), int(count), list(map(int, processors)))
+    except (OSError, EOFError, MxwireError) as error:
+        print(json.dumps({"error": reason_of(error)}))
+        return 1
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
