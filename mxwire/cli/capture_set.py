@@ -215,7 +215,7 @@ class CaptureSet:
             return
         decoding = self._decoding
         for name in self._inputs.names:
-            with self._failures.noted():
+            with self._failures.noting_errors():
                 selection = selection_of(self._filters, name, decoding, live=self._inputs.live)
                 with self._inputs.open(name, self._ethertypes, decoding.skip_damage) as source:
                     capture = OpenCapture(source, decoding.decoder(), selection)

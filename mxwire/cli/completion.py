@@ -21,6 +21,7 @@ from click.shell_completion import (
 )
 
 from mxwire.scenarios.shipped import scenario_names
+from mxwire.texts import file_text
 
 Source = Callable[[], Iterable[str]]
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -147,35 +148,12 @@ def _open_quote(line: str) -> int | None:
 class Bash(BashComplete):
     """click's script, with whole words although bash breaks them at colons and equals signs, and files beside words."""
 
-    source_template = """\
-%(complete_func)s() {
-    local IFS=$'\\n' response completion type value files=
-    response=$(COMP_LINE="${COMP_LINE:0:$COMP_POINT}" COMP_WORDBREAKS="$COMP_WORDBREAKS" \\
-        %(complete_var)s=bash_complete $1 2>/dev/null)
-    COMPREPLY=()
-    for completion in $response; do
-        IFS=',' read -r type value <<< "$completion"
-        if [[ $type == dir ]]; then
-            compopt -o dirnames
-        elif [[ $type == file ]]; then
-            files=1
-        else
-            COMPREPLY+=("$value")
-            [[ $value == */ ]] && compopt -o nospace
-        fi
-    done
-    if [[ $files && ${#COMPREPLY[@]} -gt 0 ]]; then
-        compopt -o filenames
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$2")
-    elif [[ $files ]]; then
-        compopt -o default
-    fi
-    return 0
-}
-complete -o nosort -F %(complete_func)s %(prog_name)s
-"""
-
     _begun = _broken = ""
+
+    def source(self) -> str:
+        """The script for bash."""
+        self._check_version()
+        return file_text(__file__, "completion.bash") % self.source_vars()
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the one being typed, and that word."""

@@ -368,7 +368,7 @@ class Failures:
         self.count = 0
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def noting_errors(self) -> Iterator[None]:
         """Print an error of this block and continue, unless the output failed."""
         try:
             yield

@@ -1,7 +1,7 @@
 """The frames of an exchange as ladders show them, either of a whole capture or of one message.
 
 Similar frames are folded into one step, and of a long exchange only notable frames have steps. ``ladder.py`` draws
-steps for terminals, ``site/ladder.py`` for pages.
+steps for terminals, ``site/ladder_drawing.py`` for pages.
 """
 
 from __future__ import annotations

@@ -264,12 +264,7 @@ def _host(address: int, names: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _direction(direction: DirectionRates) -> dict[str, Any]:
-    return {
-        "frames": direction.frames,
-        "bytes": direction.bytes,
-        "frame_rate": round(direction.frame_rate, 3),
-        "byte_rate": round(direction.byte_rate, 3),
-    }
+    return {name: round(value, 3) for name, value in asdict(direction).items()}
 
 
 def finding_record(found: OpenFinding, names: Mapping[int, str]) -> dict[str, Any]:

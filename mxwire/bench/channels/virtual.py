@@ -116,7 +116,7 @@ class VirtualChannel(Channel):
         self._thread.wait()
 
     def spin_error(self, duration: int) -> float:
-        """0: virtual work is exact."""
+        """Return 0, as virtual work takes exactly its duration."""
         return 0.0
 
     def send(self, size: int) -> None:

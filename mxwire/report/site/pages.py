@@ -20,7 +20,7 @@ from mxwire.extras import import_extra
 from mxwire.report.exchange import MOST_ROWS_WHOLE, Exchange, FrameStep, Omission, Row, ShownFrame
 from mxwire.report.site.fields import FieldRecords, FieldTables, LayoutRow
 from mxwire.report.site.graphs import packed, style_data
-from mxwire.report.site.ladder import MOST_HOSTS, LadderDrawing
+from mxwire.report.site.ladder_drawing import MOST_HOSTS, LadderDrawing
 from mxwire.rules import CATALOGUE
 from mxwire.words import count_of
 
