@@ -14,7 +14,7 @@ import click
 
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.notes import note
-from mxwire.cli.options import Amount, integer_option, interface_option, json_option, option_group
+from mxwire.cli.options import Amount, integer_option, interface_option, json_option, option_group, plot_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import check_writable, create_folder
 from mxwire.report.json_line import json_line
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 NOT_WITH_INTERFACE: Final = "{option}: not with -i, which measures the interface as it is"
 """Error for options of a virtual cable, or of virtual time."""
-_PLOTS: Final = (".svg", ".png", ".pdf", ".html")
 _UNITS: Final = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -53,12 +52,6 @@ def sizes_type(value: str) -> tuple[int, ...]:
     if sizes[0] < 1 or sizes[-1] > LARGEST:
         raise click.BadParameter(f"{value!r}: sizes are from 1 to {LARGEST} bytes")
     return sizes
-
-
-def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and value.suffix not in _PLOTS:
-        raise click.BadParameter(f"{value}: name a file that ends in {', '.join(_PLOTS)}")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +79,10 @@ class BenchOptions:
         """
         from mxwire.extras import import_extra
 
-        for path in (self.write, self.plot):
-            if path is not None:
-                check_writable(path)
-        if self.plot is not None or self.html is not None:
-            import_extra("matplotlib", "plot", "--plot" if self.plot else "--html")
+        if self.write is not None:
+            check_writable(self.write)
         if self.html is not None:
+            import_extra("matplotlib", "plot", "--html")
             import_extra("jinja2", "report", "--html")
             create_folder(self.html)
         if self.write is not None and self.write.suffix == ".parquet":
@@ -113,13 +104,7 @@ _OPTIONS: Final = (
         metavar="FILE",
         help="Write the recording to FILE: JSON Lines, or .parquet.",
     ),
-    click.option(
-        "--plot",
-        type=click.Path(path_type=Path),
-        callback=_plot_file,
-        metavar="FILE",
-        help="Also draw the main figure: .svg, .png, .pdf or .html.",
-    ),
+    plot_option("Also draw the main figure: .svg, .png, .pdf or .html.", ".svg", ".png", ".pdf", ".html"),
     click.option(
         "--html",
         type=click.Path(file_okay=False, path_type=Path),

@@ -133,12 +133,7 @@ resolution_option = click.option(
     help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
 )
 csv_option = click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as CSV.")
-plot_option = click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Also draw the results into a .png or .svg.",
-)
+plot_option = shared.plot_option("Also draw the results into a .png or .svg.", ".png", ".svg", ".pdf")
 _OPTIONS: Final = (
     interface_option,
     click.option("--to", "target", metavar="IF|MAC", help="The other side.  [default: the sink that answers]"),
@@ -470,7 +465,8 @@ class _TestReport(LineReport):
         self._interrupted = False
         self._ended: str | None = None
         self._unmet: list[str] = []
-        _check_files(output.csv, output.plot)
+        if output.csv is not None:
+            check_writable(output.csv)
 
     def begin(self, found: NetworkInterface, options: dict[str, Any], sizes: tuple[int, ...]) -> None:
         """Print the machine and the settings.
@@ -531,15 +527,3 @@ class _TestReport(LineReport):
             note(f"not met: {text}")
         if self._ended is not None:
             note(f"the test is not complete: {self._ended}; the results above are those up to then")
-
-
-def _check_files(csv: Path | None, plot: Path | None) -> None:
-    for path in (csv, plot):
-        if path is not None:
-            check_writable(path)
-    if plot is not None:
-        from mxwire.report.plot import check
-
-        if plot.suffix not in (".png", ".svg", ".pdf"):
-            raise MxwireError(f"{plot}: name a file that ends in .png or .svg")
-        check()

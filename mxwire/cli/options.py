@@ -190,6 +190,23 @@ def _junit_file(_context: click.Context, _option: click.Parameter, file: Path | 
     return file
 
 
+def plot_option(text: str, *suffixes: str) -> Decorator:
+    """``--plot``: a file to draw, whose name ends in one of ``suffixes``; it is refused unless it can be drawn."""
+
+    def checked(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
+        if file is not None:
+            from mxwire.errors import check_writable
+            from mxwire.report.plot import check
+
+            if file.suffix.lower() not in suffixes:
+                raise click.BadParameter(f"{file}: name a file that ends in {', '.join(suffixes)}")
+            check_writable(file)
+            check()
+        return file
+
+    return click.option("--plot", metavar="FILE", type=click.Path(path_type=Path), callback=checked, help=text)
+
+
 def interface_option(text: str = "The Ethernet interface, like eth0.", *, required: bool = False) -> Decorator:
     """``-i``: an Ethernet interface of this computer; one that is ``required`` may be in the configuration."""
     return click.option(

@@ -22,9 +22,10 @@ from mxwire.cli.options import (
     integer_option,
     json_option,
     option_group,
+    plot_option,
     timeout_option,
 )
-from mxwire.errors import MxwireError, check_writable
+from mxwire.errors import MxwireError
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 
@@ -57,12 +58,6 @@ _WINDOWS: Final = 20
 _STARTING: Final = 5.0
 """Seconds during which a receiver may still be opening its endpoint."""
 _RETRY: Final = 0.1
-
-
-def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and value.suffix not in (".png", ".svg", ".pdf"):
-        raise click.BadParameter(f"{value}: name a file that ends in .png or .svg")
-    return value
 
 
 def _refuse_letter(_context: click.Context, _option: click.Parameter, given: bool) -> None:
@@ -173,13 +168,7 @@ class _PreemptionWarning:
     metavar="BENCHMARK",
     help=f"Sender: print the columns of {', '.join(list(_AS)[:-1])} or {list(_AS)[-1]}.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    callback=_plot_file,
-    metavar="FILE",
-    help="Sender: draw latency and bandwidth into a .png or .svg.",
-)
+@plot_option("Sender: draw latency and bandwidth into a .png or .svg.", ".png", ".svg", ".pdf")
 @requires(
     *("-r", "-S", "-E", "-M", "-I", "-N", "-W", "-P", "--interval", "-U", "-Y", "--as", "--plot"),
     one_of=("-d",),
@@ -213,11 +202,6 @@ def command(
     if other is not None:
         parameters = other.parameters(parameters)
     parameters.check()
-    if options.plot is not None:
-        from mxwire.report.plot import check
-
-        check()
-        check_writable(options.plot)
     if _send(live, options, destination, parameters, other):
         sys.exit(1)
 

@@ -32,12 +32,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
 @click.command(cls=Command)
 @shared.input_options
 @shared.json_option("JSON Lines: one object per measurement, durations in ns.")
-@click.option(
-    "--plot",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also draw plots: .svg, .png or .html (needs matplotlib).",
-)
+@shared.plot_option("Also draw plots: .svg, .png or .html (needs matplotlib).", ".svg", ".png", ".html")
 @click.option(
     "--by",
     type=click.Choice(["host", "endpoint"]),
@@ -118,9 +113,6 @@ def command(
     if draws and len(inputs.files) > 1:
         raise MxwireError(f"--{'plot' if plot is not None else 'xplot'} draws a single capture: name one file")
     if plot is not None:
-        from mxwire.report.plot_timing import check_plot
-
-        check_plot(plot)
         refuse_overwriting(inputs.files, plot)
     if xplot is not None:
         from mxwire.errors import create_folder
