@@ -114,6 +114,7 @@ class Agent:
         self._by_channel: dict[int, AgentClient] = {}
         self._path = SharedMemoryPath(lambda _interface, _endpoint: Path())
         self._path.single_copy = single_copy
+        self._path.takes_memory = True
         self._check_at = 0
         self._active = 0
         self._new_peers = False
@@ -203,7 +204,8 @@ class Agent:
 
     def _admit(self, channel: SharedMemoryChannel) -> AgentClient:
         memory = channel.open_memory()
-        served = ServedClient(self.core.node, channel, self._facts, self._open_endpoint, self._close_endpoint, memory)
+        calls = self._open_endpoint, self._close_endpoint
+        served = ServedClient(self.core.node, channel, self._facts, *calls, memory, channel.take_memory)
         client = AgentClient(served, channel, memory, program_of(channel.process) or "", time.monotonic())
         self._by_channel[id(channel)] = client
         self.clients.append(client)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
 import select
 import time
 from collections.abc import Sequence
@@ -13,7 +16,7 @@ from mxwire.host.errors import HostClosedError
 from mxwire.host.sharing import agent_path
 from mxwire.link import LinkStatistics
 from mxwire.link.errors import LinkError
-from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
+from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath, make_memory
 from mxwire.link.wakeup import Wakeup
 from mxwire.protocol import LocalProtocolError, Profile, Status
 from mxwire.protocol.agent_records import AgentEndedError
@@ -86,6 +89,7 @@ class Attachment:
         """The path with the channel to the agent."""
         self._core: Core | None = None
         self._left = False
+        self._allocated: list[mmap.mmap] = []
         channel = self.path.reach(0, 0)
         if channel is None:
             self.path.close()
@@ -158,6 +162,25 @@ class Attachment:
                     core.end(error)
                 raise error
             self._poller.poll(_NAP)
+
+    def allocate(self, length: int) -> memoryview:
+        """Memory that the agent maps too, until the host is closed; within the section.
+
+        Raises :class:`~mxwire.errors.MxwireError` if there is no memory.
+        """
+        try:
+            descriptor, memory = make_memory(max(length, 1))
+        except (OSError, OverflowError, ValueError) as error:
+            raise MxwireError(f"no memory of {length} bytes: {error}") from None
+        try:
+            if self._channel.pass_memory(descriptor):
+                # Other memory at the same address would be taken for this one.
+                self._allocated.append(memory)
+                place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+                self.node.share(place, len(memory))
+        finally:
+            os.close(descriptor)
+        return memoryview(memory)[:length]
 
     def close(self) -> None:
         """Leave the agent; closing again does nothing."""

@@ -34,6 +34,7 @@ import select
 import socket
 import struct
 from array import array
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -68,6 +69,8 @@ _CHECK_INTERVAL: Final = MILLISECOND
 _GREETING_TIMEOUT: Final = SECOND
 _GREETINGS_MAXIMUM: Final = 64
 _CHANNELS_MAXIMUM: Final = 4096
+_DESCRIPTORS: Final = 16
+"""Maximum number of passed descriptors that wait to be taken."""
 
 
 def _greeting() -> bytes:
@@ -114,6 +117,8 @@ class SharedMemoryChannel:
         """True if this process may read the memory of the other process."""
         self._token: tuple[bytes, int] | None = None
         """The token in the memory of the other process, and its address."""
+        self._passed: deque[int] = deque()
+        """Descriptors of memory that the other process has passed."""
         self.pidfd = -1
         with suppress(OSError):
             self.pidfd = os.pidfd_open(self.process)
@@ -186,6 +191,8 @@ class SharedMemoryChannel:
             self.connection.close()
             if self.pidfd >= 0:
                 os.close(self.pidfd)
+            while self._passed:
+                os.close(self._passed.popleft())
 
     # For the path.
 
@@ -211,18 +218,49 @@ class SharedMemoryChannel:
 
     def listen(self) -> None:
         """Read the socket: the greeting, wake-ups, or the end of the other process."""
+        descriptors: list[int] = []
         try:
-            data = self.connection.recv(4096)
+            if self._path.takes_memory:
+                data, descriptors, _, _ = socket.recv_fds(self.connection, 4096, _DESCRIPTORS)
+            else:
+                data = self.connection.recv(4096)
         except BlockingIOError:
             return
         except OSError:
             data = b""
+        for each in descriptors:
+            if len(self._passed) < _DESCRIPTORS:
+                self._passed.append(each)
+            else:
+                os.close(each)
         if not data:
             self.ended = True
         elif not self._greeted:
             self._greeted = True
             if len(data) < _GREETING.size or not self.greet(data[: _GREETING.size]):
                 self.ended = True
+
+    def pass_memory(self, descriptor: int) -> bool:
+        """Pass sealed memory to the other process; return False if it has gone, or its socket is full."""
+        try:
+            socket.send_fds(self.connection, [b"\0"], [descriptor])
+        except OSError:
+            return False
+        return True
+
+    def take_memory(self, length: int) -> memoryview | None:
+        """Map the oldest memory that the other process has passed; None if there is none, or it has another length or
+        could be truncated."""
+        if not self._passed:
+            self.listen()
+        if not self._passed:
+            return None
+        descriptor = self._passed.popleft()
+        try:
+            mapped = _map(descriptor, length)
+        finally:
+            os.close(descriptor)
+        return None if mapped is None else memoryview(mapped)
 
     def greet(self, greeting: bytes) -> bool:
         """Take the greeting of the other side, and try to read its memory; return False for an invalid one."""
@@ -278,6 +316,8 @@ class SharedMemoryPath:
     def __init__(self, socket_of: Callable[[int, int], Path]) -> None:
         self.single_copy = True
         """False to copy large messages through the rings, as is done if processes may not read each other's memory."""
+        self.takes_memory = False
+        """True to accept memory that other processes pass; see :meth:`SharedMemoryChannel.take_memory`."""
         self._socket_of = socket_of
         self._channels: list[SharedMemoryChannel] = []
         self._epoll = select.epoll()
@@ -317,11 +357,8 @@ class SharedMemoryPath:
             if owner_of(connection)[1] != os.geteuid() or len(self._channels) >= _CHANNELS_MAXIMUM:
                 connection.close()
                 return None
-            descriptor = os.memfd_create("mxwire-local", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            descriptor, memory = make_memory(2 * SIDE)
             try:
-                os.ftruncate(descriptor, 2 * SIDE)
-                fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
-                memory = mmap.mmap(descriptor, 2 * SIDE)
                 socket.send_fds(connection, [_greeting()], [descriptor])
             finally:
                 os.close(descriptor)
@@ -420,7 +457,7 @@ class SharedMemoryPath:
         except OSError:
             data, descriptors = b"", []
         try:
-            memory = _map(descriptors[0]) if len(descriptors) == 1 and len(data) == _GREETING.size else None
+            memory = _map(descriptors[0], 2 * SIDE) if len(descriptors) == 1 and len(data) == _GREETING.size else None
         finally:
             for each in descriptors:
                 os.close(each)
@@ -444,15 +481,27 @@ class SharedMemoryPath:
         connection.close()
 
 
-def _map(descriptor: int) -> mmap.mmap | None:
-    """Map the memory that another process has passed, unless it has another size or could be truncated."""
+def _map(descriptor: int, length: int) -> mmap.mmap | None:
+    """Map the memory that another process has passed, unless it has another length or could be truncated."""
     try:
         seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
-        if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != 2 * SIDE:
+        if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != length:
             return None
-        return mmap.mmap(descriptor, 2 * SIDE)
+        return mmap.mmap(descriptor, length)
     except (OSError, ValueError):
         return None
+
+
+def make_memory(length: int) -> tuple[int, mmap.mmap]:
+    """Make memory that can be passed to another process: its descriptor, and the memory. Raises :class:`OSError`."""
+    descriptor = os.memfd_create("mxwire-local", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(descriptor, length)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
+        return descriptor, mmap.mmap(descriptor, length)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def owner_of(connection: socket.socket) -> tuple[int, int]:

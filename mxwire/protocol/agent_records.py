@@ -30,6 +30,7 @@ SUSPEND    whether the library makes no progress                   none
 FLUSH      number of calls so far                                  FLUSHED, when nothing is unacked
 UNACKED    an endpoint                                             ANSWER: unacked messages per partner
 ADD_PEER   address, name                                           ANSWER: index
+SHARE      address and length of shared memory, passed by socket   none
 NAMES      whether to forget all names, and to query them          none
 ========== ======================================================= ==========================================
 
@@ -39,8 +40,9 @@ restarted, or was lost).
 
 **Memory.** A message of up to 32 KiB is in a record. The agent reads and writes a longer one in the memory of the
 application, by the addresses in the record of the call (``remote_segments.py``), so that it is copied once, as by the
-card of a real host. Where a process may not access the memory of another one, and for a receive without a buffer, DATA
-records carry the message.
+card of a real host. Memory that the application has allocated for messages (SHARE) is mapped by both, other memory is
+accessed through the kernel. Where a process may not access the memory of another one, and for a receive without a
+buffer, DATA records carry the message.
 
 **Order.** Each side takes the records in order, and each handles a record completely before the next. A message
 therefore cannot overtake another one, however long: the data of a long message is in the channel before the record of
@@ -118,6 +120,7 @@ class AgentRecord(IntEnum):
     ADD_PEER = 18
     NAMES = 19
     CLAIM = 21
+    SHARE = 22
     DATA = 20
     ANSWER = 32
     REFUSED = 33

@@ -663,6 +663,8 @@ class AttachedNode(Node):
         """Records for the agent."""
         self.wait = wait
         self.agent = agent
+        self._shared: list[tuple[int, int]] = []
+        """Address and length of memory that the agent has mapped too."""
         self.in_place = False
         """True if the agent can access the memory of this process."""
         self._numbers = 0
@@ -705,9 +707,20 @@ class AttachedNode(Node):
 
     def describe(self, memory: Segments) -> bytes:
         """Addresses and lengths of the segments of a long message, for the agent; empty if it cannot access them."""
-        if not self.in_place or memory.length <= INLINE_MAXIMUM:
+        if memory.length <= INLINE_MAXIMUM or not (self.in_place or self._shared):
             return b""
-        return b"".join(PLACE.pack(*each) for each in memory.places() if each[1])
+        places = [each for each in memory.places() if each[1]]
+        if not self.in_place and not (len(places) == 1 and self._is_shared(*places[0])):
+            return b""
+        return b"".join(PLACE.pack(*each) for each in places)
+
+    def _is_shared(self, place: int, size: int) -> bool:
+        return any(start <= place and place + size <= start + length for start, length in self._shared)
+
+    def share(self, place: int, length: int) -> None:
+        """Announce memory at an address, whose descriptor the caller has passed to the agent."""
+        self._shared.append((place, length))
+        self.out.put(AgentRecord.SHARE, extra=place, length=length)
 
     # Records.
 

@@ -1,5 +1,5 @@
 """Memory of another process as that of a message: an agent receives into it, and sends from it, without memory of its
-own in between."""
+own in between. It is shared by both, or reached through the kernel."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ class RemoteMemory(Protocol):
 
     def write(self, place: int, parts: list[Any]) -> bool:
         """Write buffers to an address; return False if any of the memory does not exist."""
+
+
+class SharedSegments(Segments):
+    """A segment of a message in memory that another process has mapped too, so that no call is needed to access it."""
+
+    __slots__ = ("failed",)
+
+    def __init__(self, view: memoryview) -> None:
+        super().__init__(view, writable=True)
+        self.failed = False
+        """False: the memory is that of this process, too."""
+
+    def detach(self) -> None:
+        """Use memory of this process from now on, since the application may use the shared one for something else."""
+        self._only = memoryview(bytearray(self.length))
+        self._arrays = None
 
 
 class RemoteSegments(Segments):

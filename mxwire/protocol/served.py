@@ -38,7 +38,7 @@ from mxwire.protocol.library.receive import Receive
 from mxwire.protocol.neighbours import LocalChannel
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
-from mxwire.protocol.remote_segments import RemoteMemory, RemoteSegments
+from mxwire.protocol.remote_segments import RemoteMemory, RemoteSegments, SharedSegments
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 from mxwire.wire.numbers import NO_PEER_INDEX
 
@@ -48,6 +48,8 @@ _WAITING_MAXIMUM: Final = 1 << 17
 """Maximum number of records that wait for room, before an application that does not read them is dropped."""
 _REQUESTS_MAXIMUM: Final = 1 << 18
 """Maximum number of unfinished requests of an application."""
+_SHARED_MAXIMUM: Final = 1024
+"""Maximum number of areas of memory that an application shares."""
 _STAGED_MAXIMUM: Final = 1 << 30
 """Maximum number of bytes of the messages of an application that the agent holds until they are sent."""
 _ENDPOINT: Final = 0xFF
@@ -83,7 +85,7 @@ class ServedEndpoint:
         """Messages that are being collected from DATA records."""
         self.held: dict[int, int] = {}
         """Bytes of the messages of unfinished sends that were collected."""
-        self.remote: dict[int, RemoteSegments] = {}
+        self.remote: dict[int, RemoteSegments | SharedSegments] = {}
         """The memory of unfinished requests that is the application's."""
         self.offered: Unexpected | None = None
         """The message with which the application's unexpected handler is called now."""
@@ -97,7 +99,8 @@ class ServedClient:
     """One application that is attached to an agent, on the agent's ``node``.
 
     ``facts`` describe the host to the application. ``open_endpoint`` and ``close_endpoint`` open and close endpoints of
-    the node. ``memory`` is the application's, if the agent may access it.
+    the node. ``memory`` is the application's, if the agent may access it. ``take_shared`` returns memory of a length
+    that the application has passed to the agent, or None if it has not.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class ServedClient:
         open_endpoint: OpenCall,
         close_endpoint: Callable[[EngineEndpoint], None],
         memory: RemoteMemory | None = None,
+        take_shared: Callable[[int], memoryview | None] = lambda _length: None,
     ) -> None:
         self.node = node
         self.channel = channel
@@ -119,6 +123,9 @@ class ServedClient:
         self._open_endpoint = open_endpoint
         self._close_endpoint = close_endpoint
         self._memory = memory
+        self._take_shared = take_shared
+        self._shared: list[tuple[int, memoryview]] = []
+        """Address in the application, and shared memory there."""
         self._out = RecordOutbox(channel)
         self._handles = 0
         self._peers: dict[int, tuple[bytes, str | None, bool, int]] = {}
@@ -173,6 +180,11 @@ class ServedClient:
             self._open(head, data)
         elif head.kind == AgentRecord.ADD_PEER:
             self._add_peer(head, data)
+        elif head.kind == AgentRecord.SHARE:
+            view = self._take_shared(head.length)
+            if view is None or len(self._shared) >= _SHARED_MAXIMUM:
+                raise InvalidRecordError("shared memory that was not passed, or too much of it")
+            self._shared.append((head.extra, view))
         elif head.kind == AgentRecord.NAMES:
             if head.flags & RecordFlag.YES:
                 self.node.forget_names()
@@ -346,8 +358,15 @@ class ServedClient:
         memory += data
         self._staged += len(data)
 
-    def _remote(self, served: ServedEndpoint, number: int, data: bytes | memoryview) -> RemoteSegments:
+    def _remote(self, served: ServedEndpoint, number: int, data: bytes | memoryview) -> RemoteSegments | SharedSegments:
         """The memory of the application that a record describes."""
+        if len(data) == PLACE.size:
+            place, size = PLACE.unpack(data)
+            for start, view in self._shared:
+                if start <= place and place + size <= start + len(view):
+                    shared = SharedSegments(view[place - start : place - start + size])
+                    served.remote[number] = shared
+                    return shared
         if self._memory is None or len(data) % PLACE.size:
             raise InvalidRecordError("addresses of another length, or without permission")
         try:
@@ -527,7 +546,9 @@ class ServedClient:
             self._forget(served, number)
             self._report_end(served, number, request, remote)
 
-    def _report_end(self, served: ServedEndpoint, number: int, request: Request, remote: RemoteSegments | None) -> None:
+    def _report_end(
+        self, served: ServedEndpoint, number: int, request: Request, remote: RemoteSegments | SharedSegments | None
+    ) -> None:
         status = request.status
         assert status is not None
         if remote is not None and remote.failed and status in _SUCCEEDED:

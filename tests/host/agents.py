@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -19,12 +18,11 @@ from mxwire.link import Link
 from tests.forked import start
 
 ROOT = Path(__file__).parents[2]
-_numbers = itertools.count()
 
 
 def interface_name(prefix: str) -> str:
-    """A name that no other test uses."""
-    return f"{prefix}{os.getpid()}-{next(_numbers)}"
+    """A name that no other process uses; more names would fill the peer table of all processes."""
+    return f"{prefix}{os.getpid()}"
 
 
 AGENT = f"""

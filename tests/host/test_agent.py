@@ -296,3 +296,44 @@ def test_a_message_does_not_wait_for_a_program_that_computes(interface):
         far.wait(send, PATIENCE)
         assert not posted.done
         assert bytes(endpoint.wait(posted, PATIENCE)) == content
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_allocated_memory_is_mapped_by_both(interface, copies):
+    """Also where the agent may not access other memory: no message passes through the channel then."""
+    network = MemoryNetwork()
+    with (
+        agent_on(network.attach(interface), single_copy=copies == 1, name="alpha") as agent,
+        Host(network.attach("b"), name="beta") as beta,
+        Host.open(interface, agent=True) as host,
+    ):
+        endpoint, far = host.open_endpoint(1), beta.open_endpoint(0)
+        assert host.core.node.in_place is (copies == 1)
+        memory, other = endpoint.allocate(300_000), far.allocate(10)
+        assert bytes(other) == bytes(10) and not any(memory)
+        content = Random(3).randbytes(100_000)
+        posted = endpoint.ireceive(3, buffer=memory[50_000:150_000])
+        partner = far.connect("alpha", 1, timeout=PATIENCE)
+        far.wait(far.isend(partner, content, 3), PATIENCE)
+        until(lambda: memory[50_000:150_000] == content)
+        assert len(endpoint.wait(posted, PATIENCE)) == 100_000
+        send = endpoint.isend(endpoint.connect("beta", 0, timeout=PATIENCE), memory[50_000:150_000], 4)
+        assert bytes(far.receive(4, timeout=PATIENCE)) == content
+        endpoint.wait(send, PATIENCE)
+        assert not any(memory[:50_000]) and not any(memory[150_000:])
+        [client] = agent.clients
+        assert client.served.held_bytes == 0 and (client.memory is None) is (copies == 2)
+
+
+def test_memory_that_could_be_truncated_ends_the_attachment(interface):
+    """The agent would be killed by its next access."""
+    with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, Host.open(interface, agent=True) as host:
+        host.open_endpoint(1)
+        descriptor = os.memfd_create("unsealed", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, 8192)
+        with host.core.section:
+            assert host.attachment._channel.pass_memory(descriptor)
+            host.core.node.share(4096, 8192)
+        os.close(descriptor)
+        until(lambda: agent.dropped == 1)
+        until(lambda: host.closed)

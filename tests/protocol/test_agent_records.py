@@ -12,7 +12,7 @@ from mxwire.protocol import LocalProtocolError, Status
 from mxwire.protocol.agent_records import AGENT_HEAD, PLACE, AgentEndedError, AgentHead, AgentRecord
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.attached import AgentFacts
-from mxwire.protocol.remote_segments import RemoteSegments
+from mxwire.protocol.remote_segments import RemoteSegments, SharedSegments
 
 from .agent_channel import ADDRESS, OwnMemory, Served, answer_records, record_from, serve_records
 
@@ -245,3 +245,13 @@ def test_a_long_message_is_received_into_the_memory_of_the_application():
     assert memory.content[100_000:190_000] == content[:90_000]
     truncated = Status.MESSAGE_TRUNCATED
     assert statuses == {91: truncated, 92: Status.MESSAGE_ABORTED, 81: truncated, 82: truncated}
+
+
+def test_shared_segments_leave_the_memory_of_the_application_alone_when_detached():
+    """A pull of a closed endpoint continues (R-CLS-08)."""
+    memory = bytearray(10)
+    shared = SharedSegments(memoryview(memory)[2:8])
+    assert shared.put(0, b"abc") == 3 and memory == b"\0\0abc\0\0\0\0\0"
+    shared.detach()
+    assert shared.put(0, b"xyz") == 3 and shared.put_rows(3, np.zeros((1, 3), np.uint8))
+    assert memory == b"\0\0abc\0\0\0\0\0" and not shared.failed
