@@ -35,5 +35,5 @@ others, 1995) are models, too; mx, TCP and UDP are rows, and exist elsewhere as 
 without code.
 
 Begin with ``layer.py``, then ``gam.py``; ``port.py`` is the face of all models for benchmarks, ``catalogue.py`` has
-them by name, and ``comparison.py`` measures them through ``bench/channels/models.py``.
+them by name, and ``comparison.py`` measures them through ``mxwire/bench/channels/models.py``.
 """
