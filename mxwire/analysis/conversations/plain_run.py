@@ -492,17 +492,26 @@ class _SettledMessages:
         self.clear()
 
     def _group(self, rows: NDArray[Any]) -> MessageGroup:
-        """Return reported messages; those from before their run are objects."""
-        created = np.isin(rows["number"], [*self.created])
-        messages = []
-        for number, ack_frame, time_ns, how in rows[["number", "ack_frame", "settled_ns", "ack_kind"]][
-            created
-        ].tolist():
+        """Return reported messages; those from before their run are objects, unless one frame describes them."""
+        at = np.flatnonzero(np.isin(rows["number"], [*self.created]))
+        plain, values, messages, others = [], [], [], []
+        columns = ("number", "ack_frame", "settled_ns", "ack_kind")
+        for place, number, ack_frame, time_ns, how in zip(
+            at.tolist(), *(rows[name][at].tolist() for name in columns), strict=True
+        ):
             message = self.created[number]
+            if _is_one_frame(message):
+                plain.append(place)
+                values.append(_columns_of(message))
+                continue
             message.ack = _acknowledgement(ack_frame, time_ns, how)
             note_missing(message)
             messages.append(message)
-        return MessageGroup(rows[~created], [flow for flow, _ in self.streams], messages)
+            others.append(place)
+        if plain:
+            for name, column in zip(_FRAME, zip(*values, strict=True), strict=True):
+                rows[name][plain] = column
+        return MessageGroup(np.delete(rows, others), [flow for flow, _ in self.streams], messages)
 
     def create(self, state: FollowerState) -> None:
         """Create all messages, and settle and report them."""
@@ -528,6 +537,23 @@ class _SettledMessages:
         state.now_ns = now_ns
         state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
         self.clear()
+
+
+def _is_one_frame(message: CapturedMessage) -> bool:
+    """Return whether a message that was just acknowledged consists of a single frame, seen once."""
+    return (
+        message.kind in KINDS
+        and message.frame_count == message.transmissions == 1
+        and not (message.duplicates or message.nacks or message.half_seen)
+        and message.refused_ack is None
+        and message.complete_ns == message.first_ns
+    )
+
+
+def _columns_of(message: CapturedMessage) -> tuple[int | None, ...]:
+    """Return the columns of ``_FRAME`` of a message of a single frame."""
+    kind, length, match = KINDS.index(message.kind), message.length, message.match
+    return kind, length, match, message.first_ns, message.piggyack, message.run_first
 
 
 def _create(
