@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from mxwire.analysis.compatibility import CLASSES, Build, judge, reach
-from mxwire.analysis.compatibility.reach import Reach
+from mxwire.analysis.compatibility.reach import Reach, medium_format
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import HostReply
 
@@ -112,3 +112,8 @@ def test_the_kind_of_a_message_decides_which_limit_it_has(length, synchronous, r
     """SMALLs have none; a synchronous message is pulled, whatever its length."""
     limits = Reach(medium=0, large=100_000, threshold=32768, why_medium="no fragments", why_large="no replies")
     assert limits.limit(length, synchronous=synchronous) == reason
+
+
+def test_mediums_have_three_formats():
+    dialects = (MXOE, omx(9000, "N1"), omx(9000, "N2"), omx(9000, "N3"), omx(9000))
+    assert [medium_format(each) for each in dialects] == ["piped", "piped", "piped", "N3", "N4"]

@@ -13,7 +13,7 @@ from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, omx
 from tests.wire.support import CAPTURES, dialect_of, read_capture
 
-from .stage import KEY, MILLISECOND, Stage
+from .stage import KEY, MAGIC, MILLISECOND, Stage
 
 DIALECTS = pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
 
@@ -512,4 +512,11 @@ def test_a_duplicate_of_a_pull_does_not_count_as_an_early_re_request():
     on.send(first, after_ms=0.01)
     on.send(*(on.a.data(200_000, place) for place in range(8, 16)))
     on.send(on.b.pull(200_000), after_ms=150)
+    assert quiet(on)
+
+
+@pytest.mark.rule("R-HOST-03")
+def test_the_magic_of_queries_is_incremented_when_names_are_cleared():
+    on = Stage()
+    on.send(*(on.a.query(magic=MAGIC + cleared) for cleared in range(3)), after_ms=6000)
     assert quiet(on)
