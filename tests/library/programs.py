@@ -5,7 +5,8 @@ from __future__ import annotations
 import select
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,16 @@ def run(
         raise AssertionError(f"{command} has not ended within {timeout:g} s\n{late.output}") from None
     assert not (check and done.returncode), f"{shlex.join(map(str, words))}\n{done.stdout}{done.stderr}"
     return done
+
+
+@contextmanager
+def ending(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Kill a program at the end of the ``with`` block, also after a failure; a Popen alone would wait for it."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def read_line(process: subprocess.Popen[str]) -> str:

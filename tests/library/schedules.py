@@ -529,7 +529,7 @@ class Stage:
                     outputs.append("".join(each.communicate(timeout=20)))
                 except subprocess.TimeoutExpired:
                     each.kill()
-                    outputs.append("".join(each.communicate()))
+                    outputs.append("".join(each.communicate(timeout=20)))
             while len(batch := tap.receive(0.1)):
                 writer.write(batch)
         output = "".join(

@@ -15,7 +15,7 @@ from mxwire.myriexpress.launch import environment
 from tests.live.namespaces import Port
 
 from .conftest import Compile
-from .programs import run
+from .programs import ending, run
 from .test_hosts import expect_line
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "interop" / "mx_echo.c"
@@ -41,10 +41,7 @@ def test_ctrl_c_ends_a_program_that_waits(
     port = cable[0]
     own = {"MXWIRE_INTERFACE": port.interface, "MXWIRE_NAME": "c", "ROLE": "sink", "ENDPOINT": "1", "KEY": "1"}
     variables = environment(installation, os.environ) | own
-    with port.namespace.start(str(compile_program(EXAMPLE)), env=variables) as process:
+    with ending(port.namespace.start(str(compile_program(EXAMPLE)), env=variables)) as process:
         expect_line(process, "ready\n")
         process.send_signal(signal.SIGINT)
-        try:
-            assert process.wait(10) == -signal.SIGINT
-        finally:
-            process.kill()
+        assert process.wait(60) == -signal.SIGINT

@@ -21,7 +21,7 @@ from tests.cli.support import mxwire
 from tests.live.namespaces import Port
 
 from .conftest import SOURCES, Compile
-from .programs import read_line
+from .programs import ending, read_line
 
 PAIR = SOURCES / "pair.c"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -44,11 +44,8 @@ class Machines:
     @contextmanager
     def running(self, host: str, *words: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
         """A program that is killed at the end of the ``with`` block if it still runs: a Popen would wait for it."""
-        with self.start(host, *words, **variables) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        with ending(self.start(host, *words, **variables)) as process:
+            yield process
 
     @contextmanager
     def serving(self, part: str, count: int) -> Iterator[subprocess.Popen[str]]:
@@ -97,7 +94,7 @@ def all_ended(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
                 results.append(each.communicate(timeout=5.0))
             except subprocess.TimeoutExpired:
                 each.kill()
-                results.append(each.communicate())
+                results.append(each.communicate(timeout=LONGEST))
     report = "".join(f"process {place}: {out}{errors}\n" for place, (out, errors) in enumerate(results))
     assert not late, f"processes {late} did not end within {LONGEST:g} s\n{report}"
     assert not any(each.returncode for each in processes), report
@@ -139,7 +136,7 @@ def agent(machines: Machines) -> Iterator[None]:
     """An agent on alpha."""
     port = machines.ports["alpha"]
     words = (sys.executable, "-m", "mxwire", "agent", "-i", port.interface, "--name", "alpha")
-    with port.namespace.start(*words, cwd=Path(__file__).parents[2]) as process:
+    with ending(port.namespace.start(*words, cwd=Path(__file__).parents[2])) as process:
         try:
             expect_line(process, f"agent on {port.interface} as alpha:0, dialect mxoe; Ctrl-C ends it\n")
             yield
@@ -256,7 +253,7 @@ def test_an_interface_that_disappears_ends_requests(
     for name in ("gone0", "gone1"):
         namespace.ip("link", "set", name, "up")
     variables = environment(installation, os.environ) | {"MXWIRE_INTERFACE": "gone0"}
-    with namespace.start(str(compile_program(source)), env=variables) as program:
+    with ending(namespace.start(str(compile_program(source)), env=variables)) as program:
         expect_line(program, "ready\n")
         namespace.ip("link", "del", "gone0")
         _, errors = program.communicate(timeout=LONGEST)

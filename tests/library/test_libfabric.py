@@ -15,7 +15,7 @@ from mxwire.myriexpress.build import Installation, build
 
 from .conftest import SOURCES
 from .mpi_hosts import ADDRESSES, Hosts
-from .programs import LONGEST, read_line, run
+from .programs import LONGEST, ending, read_line, run
 
 
 def _missing(*programs: str) -> pytest.MarkDecorator:
@@ -161,14 +161,11 @@ def listens(server: subprocess.Popen[str]) -> None:
 def test_fi_pingpong(hosts: Hosts, mode: str, tmp_path: Path):
     words = ("fi_pingpong", "-p", "mx", "-e", "rdm", "-m", mode, "-I", "5", "-S", "all", "-c")
     server, client = (each.namespace for each in hosts.ports)
-    with hosts.judged(tmp_path / "run.pcap"), server.start(*words, env=hosts.variables) as serving:
-        try:
-            listens(serving)
-            done = run(client.command(*words, ADDRESSES[0]), env=hosts.variables)
-            assert done.returncode == 0, done.stdout + done.stderr
-            assert serving.wait(LONGEST) == 0
-        finally:
-            serving.kill()
+    with hosts.judged(tmp_path / "run.pcap"), ending(server.start(*words, env=hosts.variables)) as serving:
+        listens(serving)
+        done = run(client.command(*words, ADDRESSES[0]), env=hosts.variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert serving.wait(LONGEST) == 0
 
 
 @pytest.mark.parametrize(
@@ -180,11 +177,8 @@ def test_programs_on_two_hosts(hosts: Hosts, tmp_path: Path, source: str, server
     run(["cc", "-g", SOURCES / source, "-o", program, "-lfabric", "-pthread"], check=True)
     first, second = (each.namespace for each in hosts.ports)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": hosts.variables}
-    with hosts.judged(tmp_path / "run.pcap"), first.start(program, server, **pipes) as serving:
-        try:
-            where = read_line(serving).split()
-            done = run(second.command(program, client, *where), env=hosts.variables)
-            assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
-            assert serving.communicate(timeout=LONGEST)[0] == "done\n"
-        finally:
-            serving.kill()
+    with hosts.judged(tmp_path / "run.pcap"), ending(first.start(program, server, **pipes)) as serving:
+        where = read_line(serving).split()
+        done = run(second.command(program, client, *where), env=hosts.variables)
+        assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
+        assert serving.communicate(timeout=LONGEST)[0] == "done\n"
