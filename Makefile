@@ -3,9 +3,9 @@
 # make test      install the rest and run all checks and tests, which also build the documentation
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench     run all benchmarks, and record the figures of the documentation, on a quiet machine (BENCH='curve live')
-# make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play 1,000
-#                random MX programs, mutated frames by both paths, and 100,000 random seeds, and compare all benchmarks
-#                with the recording: two hours on two processors
+# make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play all
+#                cells of the matrix, 1,000 random MX programs, mutated frames by both paths, and 100,000 random seeds,
+#                and compare all benchmarks with the recording: two hours on two processors
 # make mutation  run automatic mutants against the tests that reach them (MUTATION='--first --sample 60 --rooms wire')
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
@@ -104,10 +104,11 @@ nightly: setup
 	$(BIN)/python tools/fuzz.py --seconds 600
 	MXWIRE_FUZZ_FRAMES=1000000 $(BIN)/python -m pytest -q tests/dissector/test_fuzz.py
 	@$(MAKE) --no-print-directory soak
+	@mkdir -p build
+	$(MXWIRE) interop >build/nightly-matrix.txt || { tail -n 40 build/nightly-matrix.txt; exit 1; }
 	$(BIN)/python -m tests.library.schedules --seeds 0-799
 	$(BIN)/python -m tests.library.schedules --seeds 800-999 --faults all --limit 300
 	$(BIN)/python -m tests.wire.mutation_campaign --columns 100000000 --both 1000000 --on $(NIGHTLY_ON)
-	@mkdir -p build
 	$(MXWIRE) simulate --seeds 0-99999 --on $(NIGHTLY_ON) --checkpoint build/nightly-seeds.jsonl
 	@rm -f build/nightly-seeds.jsonl
 	$(BIN)/python benchmarks/record.py --compare

@@ -18,6 +18,7 @@ from mxwire.cli.options import integer_option, json_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError, check_writable, write_file
 from mxwire.report.json_line import json_line
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _LOGP_SIZES: Final = (64, 4096, 65536)
 """Sizes in bytes at which claims about LogP are judged."""
-_OVERLAP_SIZES: Final = (4096, 16384, 32768, 32769, 65536, 1 << 20)
+_OVERLAP_SIZES: Final = (4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 1 << 20)
 _TRANSFERS: Final = (1, 16384, 65536, 1 << 20, 4 << 20)
 """Sizes in bytes at which claims on overlap and on transfers within a machine are judged."""
 _MECHANISMS: Final = ("shared-buffer", "cell-queue", "ptrace", "process-file", "cma-get", "cma-put", "tcp", "veth")

@@ -20,7 +20,7 @@ class CellQueue(Mechanism):
     """One queue of cells per direction. A message takes the cells that follow those of the last one."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
-    SLOT: ClassVar[int | None] = 32768
+    SLOT: ClassVar[int | None] = 32 << 10
 
     def open(self) -> None:
         """Map the cells."""
