@@ -164,20 +164,24 @@ class Attachment:
             self._poller.poll(_NAP)
 
     def allocate(self, length: int) -> memoryview:
-        """Memory that the agent maps too, until the host is closed; within the section.
+        """Memory that the agent maps too, unless it has mapped too many areas; within the section.
 
-        Raises :class:`~mxwire.errors.MxwireError` if there is no memory.
+        Mapped memory exists until the host is closed. Raises :class:`~mxwire.errors.MxwireError` if there is no memory.
         """
         try:
             descriptor, memory = make_memory(max(length, 1))
         except (OSError, OverflowError, ValueError) as error:
             raise MxwireError(f"no memory of {length} bytes: {error}") from None
         try:
-            if self._channel.pass_memory(descriptor):
+            place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+            if self._channel.pass_memory(descriptor) and self.node.share(place, len(memory)):
                 # Other memory at the same address would be taken for this one.
                 self._allocated.append(memory)
-                place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-                self.node.share(place, len(memory))
+        except AgentEndedError as error:
+            ended = HostClosedError(Status.REMOTE_ENDPOINT_CLOSED, str(error))
+            if self._core is not None:
+                self._core.end(ended)
+            raise ended from None
         finally:
             os.close(descriptor)
         return memoryview(memory)[:length]

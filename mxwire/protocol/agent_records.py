@@ -16,7 +16,7 @@ ATTACH     version of this protocol                                ANSWER: facts
 OPEN       number, key and options of an endpoint                  ANSWER: its handle, number and session
 CLOSE      an endpoint                                             ANSWER, when its memory is not used any more
 CONNECT    peer, endpoint number, key                              COMPLETED
-SEND       a message, its memory, or nothing after its DATA                   COMPLETED, and LOST if that was too early
+SEND       a message, its memory, or nothing after its DATA        COMPLETED, and LOST if that was too early
 RECEIVE    match information, mask, number of bytes                COMPLETED; DATA precedes a longer message
 RETURN     a message that a receive has taken, for another one     none
 CLAIM      identity of an unexpected message, bytes                ANSWER; COMPLETED, as for RECEIVE
@@ -30,7 +30,7 @@ SUSPEND    whether the library makes no progress                   none
 FLUSH      number of calls so far                                  FLUSHED, when nothing is unacked
 UNACKED    an endpoint                                             ANSWER: unacked messages per partner
 ADD_PEER   address, name                                           ANSWER: index
-SHARE      address and length of shared memory, passed by socket   none
+SHARE      address and length of shared memory, passed by socket   ANSWER: whether the agent has mapped it
 NAMES      whether to forget all names, and to query them          none
 ========== ======================================================= ==========================================
 

@@ -717,10 +717,15 @@ class AttachedNode(Node):
     def _is_shared(self, place: int, size: int) -> bool:
         return any(start <= place and place + size <= start + length for start, length in self._shared)
 
-    def share(self, place: int, length: int) -> None:
-        """Announce memory at an address, whose descriptor the caller has passed to the agent."""
-        self._shared.append((place, length))
-        self.out.put(AgentRecord.SHARE, extra=place, length=length)
+    def share(self, place: int, length: int) -> bool:
+        """Announce memory at an address, whose descriptor the caller has passed to the agent; return False if the agent
+        does not map it, since it has mapped too many areas."""
+        # Without waiting, more descriptors could be passed than the agent keeps until it takes their records.
+        answer, _ = self.ask(AgentRecord.SHARE, extra=place, length=length)
+        mapped = bool(answer.flags & RecordFlag.YES)
+        if mapped:
+            self._shared.append((place, length))
+        return mapped
 
     # Records.
 

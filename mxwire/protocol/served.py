@@ -49,7 +49,7 @@ _WAITING_MAXIMUM: Final = 1 << 17
 _REQUESTS_MAXIMUM: Final = 1 << 18
 """Maximum number of unfinished requests of an application."""
 _SHARED_MAXIMUM: Final = 1024
-"""Maximum number of areas of memory that an application shares."""
+"""Maximum number of areas of memory that an application shares; further ones are treated like other memory."""
 _STAGED_MAXIMUM: Final = 1 << 30
 """Maximum number of bytes of the messages of an application that the agent holds until they are sent."""
 _ENDPOINT: Final = 0xFF
@@ -181,10 +181,7 @@ class ServedClient:
         elif head.kind == AgentRecord.ADD_PEER:
             self._add_peer(head, data)
         elif head.kind == AgentRecord.SHARE:
-            view = self._take_shared(head.length)
-            if view is None or len(self._shared) >= _SHARED_MAXIMUM:
-                raise InvalidRecordError("shared memory that was not passed, or too much of it")
-            self._shared.append((head.extra, view))
+            self._share(head)
         elif head.kind == AgentRecord.NAMES:
             if head.flags & RecordFlag.YES:
                 self.node.forget_names()
@@ -258,6 +255,15 @@ class ServedClient:
             self._drop(served)
         self._out.clear()
         self.channel.close()
+
+    def _share(self, head: AgentHead) -> None:
+        view = self._take_shared(head.length)
+        if view is None:
+            raise InvalidRecordError("shared memory that was not passed, or could be truncated")
+        has_room = len(self._shared) < _SHARED_MAXIMUM
+        if has_room:
+            self._shared.append((head.extra, view))
+        self._answer(head, flags=RecordFlag.YES if has_room else 0)
 
     def _add_peer(self, head: AgentHead, data: bytes | memoryview) -> None:
         address = head.partner.to_bytes(8, "big")[2:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 import signal
 import threading
@@ -325,15 +326,32 @@ def test_allocated_memory_is_mapped_by_both(interface, copies):
         assert client.served.held_bytes == 0 and (client.memory is None) is (copies == 2)
 
 
-def test_memory_that_could_be_truncated_ends_the_attachment(interface):
-    """The agent would be killed by its next access."""
+@pytest.mark.interpreted("compiled code has the constants")
+def test_more_memory_than_an_agent_maps_is_treated_like_other_memory(interface, monkeypatch):
+    monkeypatch.setattr("mxwire.protocol.served._SHARED_MAXIMUM", 20)
     with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, Host.open(interface, agent=True) as host:
-        host.open_endpoint(1)
+        endpoint = host.open_endpoint(1)
+        areas = [endpoint.allocate(50_000) for _ in range(24)]
+        content = Random(4).randbytes(50_000)
+        for place in (19, 20, 23):
+            posted = endpoint.ireceive(5, buffer=areas[place])
+            endpoint.wait(endpoint.isend(endpoint.own_partner, content, 5), PATIENCE)
+            assert len(endpoint.wait(posted, PATIENCE)) == len(content) and areas[place] == content
+        assert len(host.attachment._allocated) == 20 and agent.dropped == 0
+
+
+@pytest.mark.interpreted("compiled code calls the function directly")
+def test_memory_that_could_be_truncated_ends_the_attachment(interface, monkeypatch):
+    """The agent would be killed by its next access."""
+
+    def unsealed(length):
         descriptor = os.memfd_create("unsealed", os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, 8192)
-        with host.core.section:
-            assert host.attachment._channel.pass_memory(descriptor)
-            host.core.node.share(4096, 8192)
-        os.close(descriptor)
-        until(lambda: agent.dropped == 1)
-        until(lambda: host.closed)
+        os.ftruncate(descriptor, length)
+        return descriptor, mmap.mmap(descriptor, length)
+
+    monkeypatch.setattr("mxwire.host.attachment.make_memory", unsealed)
+    with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, Host.open(interface, agent=True) as host:
+        endpoint = host.open_endpoint(1)
+        with pytest.raises(HostClosedError, match="has ended"):
+            endpoint.allocate(8192)
+        assert host.closed and agent.dropped == 1
