@@ -8,7 +8,7 @@ import os
 import select
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
@@ -135,6 +135,14 @@ class Attachment:
         if not announce:
             raise MxwireError(f"{self.agent} decides whether it announces itself: omit announce")
         self._core = core
+        self.node.on_end = self._end_host
+
+    def _end_host(self, error: AgentEndedError) -> NoReturn:
+        """End the host within a call, which raises :class:`~mxwire.host.errors.HostClosedError`."""
+        ended = HostClosedError(Status.REMOTE_ENDPOINT_CLOSED, str(error))
+        if self._core is not None:
+            self._core.end(ended)
+        raise ended from None
 
     def _wait(self) -> None:
         """Wait within the section until the agent has sent records, or has ended.
@@ -177,11 +185,6 @@ class Attachment:
             if self._channel.pass_memory(descriptor) and self.node.share(place, len(memory)):
                 # Other memory at the same address would be taken for this one.
                 self._allocated.append(memory)
-        except AgentEndedError as error:
-            ended = HostClosedError(Status.REMOTE_ENDPOINT_CLOSED, str(error))
-            if self._core is not None:
-                self._core.end(ended)
-            raise ended from None
         finally:
             os.close(descriptor)
         return memoryview(memory)[:length]

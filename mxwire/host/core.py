@@ -447,6 +447,9 @@ class Core:
         return reported or bool(self.waiters)
 
     def _fail(self, error: Exception) -> None:
+        if isinstance(error, HostClosedError):
+            self.end(error)
+            return
         if isinstance(error, LinkError):
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
             return

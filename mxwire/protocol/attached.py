@@ -363,15 +363,18 @@ class AttachedEndpoint(EngineEndpoint):
         number = self.agent.next_number()
         request = AttachedReceive(self, memory, 0, 0, LENGTH_MAXIMUM, number)
         self.pending[number] = request
-        answer, _ = self.agent.ask(
-            AgentRecord.CLAIM, handle=self.handle, match_info=number, extra=identity, length=memory.length
-        )
-        if answer.flags & RecordFlag.YES:
-            return request
-        del self.pending[number]
-        request.forgotten = True
-        request.close()
-        return None
+        posted = False
+        try:
+            answer, _ = self.agent.ask(
+                AgentRecord.CLAIM, handle=self.handle, match_info=number, extra=identity, length=memory.length
+            )
+            posted = bool(answer.flags & RecordFlag.YES)
+        finally:
+            if not posted:
+                del self.pending[number]
+                request.forgotten = True
+                request.close()
+        return request if posted else None
 
     def probe(self, match_info: SupportsIndex = 0, mask: SupportsIndex = (1 << 64) - 1) -> Unexpected | None:
         """The unexpected message that a receive would take now, or None; see :meth:`EngineEndpoint.probe`."""
@@ -646,6 +649,10 @@ class AgentIndexes:
         return False
 
 
+def _ignore_end(_: AgentEndedError) -> None:
+    """Do nothing: there is no host yet."""
+
+
 class AttachedNode(Node):
     """A node whose endpoints are at an agent, behind ``channel``.
 
@@ -662,6 +669,8 @@ class AttachedNode(Node):
         self.out = RecordOutbox(channel)
         """Records for the agent."""
         self.wait = wait
+        self.on_end: Callable[[AgentEndedError], object] = _ignore_end
+        """Called before a question raises the error, so that the host ends with it."""
         self.agent = agent
         self._shared: list[tuple[int, int]] = []
         """Address and length of memory that the agent has mapped too."""
@@ -746,7 +755,11 @@ class AttachedNode(Node):
 
     def _answer_to(self, number: int) -> tuple[AgentHead, bytes]:
         while number not in self._answers:
-            self._must_not_have_ended()
+            try:
+                self._must_not_have_ended()
+            except AgentEndedError as error:
+                self.on_end(error)
+                raise
             self.wait()
             self._take_all()
             self._news = True

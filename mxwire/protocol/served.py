@@ -323,8 +323,10 @@ class ServedClient:
 
     def _send(self, served: ServedEndpoint, head: AgentHead, data: bytes | memoryview) -> None:
         if not self._number(served, head):
-            self._staged -= len(served.staged.pop(head.number, b""))
+            self._discard(served, head.number)
             return
+        if head.flags & (RecordFlag.DATA | RecordFlag.IN_PLACE):
+            self._discard(served, head.number)
         if head.flags & RecordFlag.DATA:
             message: Any = bytes(data)
         elif head.flags & RecordFlag.IN_PLACE:
@@ -361,8 +363,16 @@ class ServedClient:
             memory = served.staged[head.number] = bytearray()
         if head.extra != len(memory) or not len(data) or len(memory) + len(data) > head.length:
             raise InvalidRecordError("data in another order")
+        if self._staged + len(data) > _STAGED_MAXIMUM and self._staged > len(memory):
+            # Others have taken the room since its first part. Further parts are ignored, as of one that was refused.
+            self._discard(served, head.number)
+            return
         memory += data
         self._staged += len(data)
+
+    def _discard(self, served: ServedEndpoint, number: int) -> None:
+        """Forget the parts of a message that were collected."""
+        self._staged -= len(served.staged.pop(number, b""))
 
     def _remote(self, served: ServedEndpoint, number: int, data: bytes | memoryview) -> RemoteSegments | SharedSegments:
         """The memory of the application that a record describes."""
@@ -398,13 +408,16 @@ class ServedClient:
     def _claim(self, served: ServedEndpoint, head: AgentHead, _data: bytes | memoryview) -> None:
         """Post a receive for one unexpected message; its number is in the place of the match information."""
         number = head.match_info
-        if head.length > _STAGED_MAXIMUM or number in served.requests:
+        if head.length > LENGTH_MAXIMUM or number in served.requests:
             raise InvalidRecordError("an impossible claim")
-        request = None
-        if self._requests < _REQUESTS_MAXIMUM:
-            request = served.engine.claim(bytearray(head.length), head.extra)
+        if self._requests >= _REQUESTS_MAXIMUM or self._staged + head.length > _STAGED_MAXIMUM:
+            self._refuse(head, Status.NO_RESOURCES, "the agent has no memory for the message now")
+            return
+        request = served.engine.claim(bytearray(head.length), head.extra)
         if request is not None:
             self._post(served, number, request)
+            served.held[number] = head.length
+            self._staged += head.length
         self._answer(head, flags=0 if request is None else RecordFlag.YES)
 
     def _return(self, served: ServedEndpoint, head: AgentHead, data: bytes | memoryview) -> None:

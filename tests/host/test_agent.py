@@ -115,6 +115,19 @@ def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(int
         assert agent.core.ended is None
 
 
+@pytest.mark.parametrize("call", ["probe", "open"])
+def test_a_question_to_a_killed_agent_closes_the_host(interface, call):
+    """The end is noticed by the call itself, before any step of the host."""
+    with agent_program(interface, "alpha") as agent, Host.open(interface, agent=True, background=False) as host:
+        endpoint = host.open_endpoint(1)
+        calls = {"probe": endpoint.probe, "open": host.open_endpoint}
+        agent.kill()
+        agent.wait(PATIENCE)
+        with pytest.raises(HostClosedError, match="endpoint closed"):
+            calls[call]()
+        assert host.closed
+
+
 @pytest.mark.interpreted("compiled code has the constant")
 def test_a_stopped_agent_is_reported(interface, monkeypatch):
     monkeypatch.setattr("mxwire.host.attachment._PATIENCE", 0.1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -126,6 +128,43 @@ def test_an_unexpected_message_is_claimed_by_its_identity():
     served.turn()
     node.receive_local([], 0)
     assert request.status is Status.SUCCESS and memory == b"two"
+
+
+def collect(served: Served, endpoint: Any, number: int, length: int, data: bytes, place: int = 0) -> None:
+    """Hand over a part of a message."""
+    record = AgentRecord.DATA
+    endpoint.agent.out.put(record, handle=endpoint.handle, number=number, length=length, extra=place, data=data)
+    assert served.turn()
+
+
+@pytest.mark.interpreted("compiled code has the constants")
+def test_messages_that_are_collected_at_once_share_a_bound(monkeypatch):
+    """The bound holds for all parts, not only for the first ones; a message that exceeds it is forgotten."""
+    monkeypatch.setattr("mxwire.protocol.served._STAGED_MAXIMUM", 1000)
+    served = Served()
+    endpoint = served.attach().open_endpoint(1)
+    for number in (101, 102):
+        collect(served, endpoint, number, 900, bytes(10))
+    collect(served, endpoint, 101, 900, bytes(890), 10)
+    assert served.client.held_bytes == 910
+    collect(served, endpoint, 102, 900, bytes(500), 10)
+    assert served.client.held_bytes == 900
+    collect(served, endpoint, 102, 900, bytes(390), 510)
+    assert served.client.held_bytes == 900
+    endpoint.close()
+    assert served.turn() and served.client.held_bytes == 0
+
+
+@pytest.mark.interpreted("compiled code has the constants")
+def test_a_claim_without_memory_is_refused(monkeypatch):
+    served = Served()
+    node = served.attach()
+    endpoint = node.open_endpoint(1)
+    monkeypatch.setattr("mxwire.protocol.served._STAGED_MAXIMUM", 1000)
+    with pytest.raises(LocalProtocolError) as error:
+        endpoint.claim(bytearray(1001), 7)
+    assert error.value.status is Status.NO_RESOURCES
+    assert endpoint.claim(bytearray(1000), 7) is None and served.client.held_bytes == 0
 
 
 def test_a_cancelled_receive_takes_no_message_and_a_matched_one_is_not_cancelled():
