@@ -14,7 +14,6 @@ from itertools import takewhile
 from pathlib import Path
 
 import click
-from click.shell_completion import ShellComplete
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from mxwire import __version__
@@ -43,8 +42,11 @@ def files() -> dict[str, str]:
             f"man/man7/mxwire-{name}.7": _topic_page(TopicHelp.read(name, context), context) for name in TOPICS
         }
     scripts = {path: kind(cli, {}, "mxwire", "_MXWIRE_COMPLETE") for path, kind in COMPLETIONS.items()}
-    # The method of BashComplete would start bash.
-    return pages | {path: ShellComplete.source(script) for path, script in scripts.items()}
+    return pages | {
+        # The source of bash would start it.
+        path: each.script() if isinstance(each, Bash) else each.source()
+        for path, each in scripts.items()
+    }
 
 
 def _command_pages(context: click.Context) -> Iterator[tuple[str, str]]:

@@ -151,8 +151,12 @@ class Bash(BashComplete):
     _begun = _broken = ""
 
     def source(self) -> str:
-        """The script for bash."""
+        """The script for bash, whose version is checked by starting it."""
         self._check_version()
+        return self.script()
+
+    def script(self) -> str:
+        """The script for bash of any version."""
         return file_text(__file__, "completion.bash") % self.source_vars()
 
     def get_completion_args(self) -> tuple[list[str], str]:

@@ -16,6 +16,7 @@ from mxwire.cli.options import SharedOption
 from mxwire.report.terminal import COLOUR_CHOICES
 
 MEANINGS = {
+    "--experiment": "^Experiments, separated by commas",
     "--by": r"^List .* or ",
     "--over": r"^Carriers, separated by commas",
     "--pair": r"hosts",
