@@ -75,8 +75,8 @@ def test_receive_from_the_peer(jumbo_cable, tmp_path, dialect):
     options = ["-i", one.interface, *ALPHA, "--dialect", dialect, "-o", str(tmp_path / "{}"), "--json"]
     receiver = start_mxwire(one, "receive", *options, "--count", str(len(KINDS)))
     story = start_peer(other, *CLIENT, "--dialect", dialect, "--steps", ",".join(KINDS), "--no-echo").story()
-    taken = receiver.story()
     assert_clean(story)
+    taken = receiver.story()
     assert taken.code == 0, taken.complaints
     assert len(taken.of("message")) == len(KINDS)
     found = sorted(tmp_path.iterdir(), key=lambda each: int(each.name))
