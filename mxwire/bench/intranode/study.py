@@ -104,8 +104,9 @@ class IntranodeStudy:
 class MechanismPair:
     """A running pair: a program with two processes. Raises :class:`~.mechanism.MechanismError` if it cannot be used."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self._child = ChildProcess(words, stderr=subprocess.DEVNULL)
+    def __init__(self, words: Sequence[str], package: Path | None) -> None:
+        environment = {} if package is None else {"PYTHONPATH": str(package)}
+        self._child = ChildProcess(words, environment=environment, stderr=subprocess.DEVNULL)
 
     @property
     def pid(self) -> int:
@@ -145,6 +146,8 @@ class PairStarter:
     def __init__(self, held: ExitStack) -> None:
         self._held = held
         self.processors = machine.placement()
+        self.package = machine.compiled_folder()
+        """Folder with the compiled mxwire that pairs run; None: the one that runs here."""
         self._open: dict[tuple[str, int], MechanismPair] = {}
         self.refusal: str | None = None
         """The reason why there are no twins in C; None if there are."""
@@ -161,7 +164,7 @@ class PairStarter:
     def pair(self, contestant: str, slot: int = 0) -> MechanismPair:
         """The pair of a contestant."""
         if (contestant, slot) not in self._open:
-            made = MechanismPair(self._words(contestant, slot))
+            made = MechanismPair(self._words(contestant, slot), self.package)
             self._held.callback(made.close)
             self._open[contestant, slot] = made
         return self._open[contestant, slot]
@@ -343,7 +346,7 @@ def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
         **machine.machine_conditions(),
         time=begun,
         stage="one machine",
-        compiled=is_compiled(),
+        compiled=is_compiled() or machine.compiled_folder() is not None,
         load=load,
         placement=machine.placement(),
     )
