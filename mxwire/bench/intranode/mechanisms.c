@@ -676,6 +676,16 @@ static char *piece(char *pool, size_t length, size_t size, size_t step, long tur
     return step ? pool + (size_t)turn % ((length - size) / step + 1) * step : pool;
 }
 
+/* The content of a source is that of pair.py; a destination has zeros. */
+static void fill(char *pool, size_t length)
+{
+    char pattern[PERIOD];
+    for (int place = 0; place < PERIOD; place++)
+        pattern[place] = rank ? 0 : place;
+    for (size_t place = 0; place < length; place += PERIOD)
+        memcpy(pool + place, pattern, part_of(length, place, PERIOD));
+}
+
 static void play(const char *role, size_t size, long turns, size_t step, size_t length)
 {
     char *pool, *arrived = NULL, *last = NULL;
@@ -684,8 +694,7 @@ static void play(const char *role, size_t size, long turns, size_t step, size_t 
     int trips = !strcmp(role, "trips");
     if (posix_memalign((void **)&pool, PAGE, length + PAGE))
         fail("posix_memalign");
-    for (size_t place = 0; place < length; place++)
-        pool[place] = rank ? 0 : place % PERIOD;
+    fill(pool, length);
     if (!trips) {
         barrier();
         begin = now();

@@ -243,7 +243,7 @@ def registrations(pair: Pair, size: int, count: int) -> Values:
     return {} if pair.rank else registration_times(size, count)
 
 
-def disturbance(pair: Pair, size: int, turns: int, level: int) -> Values:
+def disturbance(pair: Pair, size: int, level: int) -> Values:
     """The share of a buffer of half a cache that a message drives out of the cache of ``level``, on each side.
 
     Measured by time, between that of the buffer in the cache and that of the buffer out of it, of the same round.
@@ -253,7 +253,7 @@ def disturbance(pair: Pair, size: int, turns: int, level: int) -> Values:
     order = np.random.default_rng(1).permutation(lines) * (LINE // 8)
     walk = np.zeros(cold_bytes() // 8, np.int64)
     piece = pair.pool(size).piece(0, size)
-    clock, shares = time.perf_counter_ns, []
+    clock = time.perf_counter_ns
     into = np.zeros(lines, np.int64)
 
     def read() -> int:
@@ -261,20 +261,18 @@ def disturbance(pair: Pair, size: int, turns: int, level: int) -> Values:
         np.take(buffer, order, out=into)
         return clock() - begin
 
-    for _ in range(turns):
-        walk += 1
-        cold = read()
-        for _ in range(3):
-            hot = read()
-        pair.barrier()
-        if pair.rank:
-            pair.mechanism.take(piece)
-        else:
-            pair.mechanism.give(piece)
-        after = read()
-        pair.barrier()
-        shares.append(min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0))
-    return {"share": median(shares)}
+    walk += 1
+    cold = read()
+    for _ in range(3):
+        hot = read()
+    pair.barrier()
+    if pair.rank:
+        pair.mechanism.take(piece)
+    else:
+        pair.mechanism.give(piece)
+    after = read()
+    pair.barrier()
+    return {"share": min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0)}
 
 
 ROLES: Final[dict[str, Callable[..., Values]]] = {

@@ -311,7 +311,7 @@ class _IntranodeRun:
         """Measure the disturbance of both sides' caches."""
         for level, series in DISTURBANCE.items():
             size = min(self.large, max(self.sizes_of(contestant)))
-            both = self._pairs.pair(contestant).play("disturbance", size, 1 if self.options.quick else 3, level)
+            both = self._pairs.pair(contestant).play("disturbance", size, level)
             for side, found in zip(("source", "destination"), both, strict=True):
                 self.points.add(series, f"{contestant}, {side}", found["share"], message=size)
 
