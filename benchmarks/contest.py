@@ -30,7 +30,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +46,7 @@ sys.path.append(str(ROOT))
 from mxwire.bench.record import Conditions, Recording, now_text
 from mxwire.bench.report import condition_blocks, series_figure, study_blocks, write_figure
 from mxwire.bench.roles.common import IP_ADDRESSES
+from mxwire.bench.roles.program import compile_program
 from mxwire.bench.study import Points, kept
 from mxwire.errors import MxwireError
 from mxwire.lab import machine
@@ -321,13 +321,12 @@ def cable(mtu: int = 9000, addresses: Sequence[str] = IP_ADDRESSES) -> Iterator[
 
 def compiled_program(source: str, folder: Path, *flags: str) -> Path | str:
     """Compile a C program of this folder; return its path, or the reason why it cannot be compiled."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        return "no C compiler is installed"
     program = folder / Path(source).stem
-    words = [compiler, "-O2", str(Path(__file__).with_name(source)), "-o", str(program), *flags]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    return f"{source} does not compile: {reason(Failure(done.stderr))}" if done.returncode else program
+    try:
+        compile_program(Path(__file__).with_name(source).read_text(encoding="utf-8"), str(program), *flags)
+    except MxwireError as error:
+        return str(error)
+    return program
 
 
 class Failure(BenchmarkError):

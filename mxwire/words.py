@@ -17,6 +17,14 @@ def count_of(number: int, noun: str, several: str = "", *, none: str = "0", grou
     return f"{shown} {noun if number == 1 else several or noun + 's'}"
 
 
+def size_text(size: float) -> str:
+    """A length in bytes: ``64 KiB`` if it is a multiple, otherwise ``32,769 B``."""
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size / unit:g} {name}"
+    return f"{size:,.15g} B"
+
+
 def starvation_text(nanoseconds: int) -> str:
     """Return the statement that this process lacked the processor for a time, although it had frames to analyse."""
     return f"mxwire lacked the processor for {nanoseconds / 1e9:.1f} s while frames waited"

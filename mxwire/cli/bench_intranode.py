@@ -15,19 +15,23 @@ from mxwire.cli.live_options import end_like_interrupt
 _TITLE: Final = "Moving data within a machine"
 
 
+def _chosen_names(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """The names of a list, or None for all."""
+    return None if value is None else split_names(context, parameter, value)
+
+
 @click.command(cls=Command)
 @bench_options
 @click.option(
     "--mechanisms",
-    callback=lambda context, parameter, value: None if value is None else split_names(context, parameter, value),
+    callback=_chosen_names,
     metavar="LIST",
     help="Mechanisms, separated by commas.  [default: all]",
 )
 @click.option(
     "--experiment",
     "experiments",
-    default="trips,operations,slots,slowdown,windows,caches,set-up,registration,senders",
-    callback=split_names,
+    callback=_chosen_names,
     metavar="LIST",
     help="Experiments, separated by commas.  [default: all]",
 )
@@ -45,7 +49,7 @@ _TITLE: Final = "Moving data within a machine"
 def intranode(
     bench: BenchOptions,
     mechanisms: tuple[str, ...] | None,
-    experiments: tuple[str, ...],
+    experiments: tuple[str, ...] | None,
     memories: tuple[str, ...],
     sizes: tuple[int, ...] | None,
     suitability: bool,
@@ -54,8 +58,8 @@ def intranode(
     end_like_interrupt()
     from mxwire.bench.intranode.catalogue import MECHANISMS
     from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
-    from mxwire.bench.intranode.study import SIZES, IntranodeStudy, run_intranode
+    from mxwire.bench.intranode.study import EXPERIMENTS, SIZES, IntranodeStudy, run_intranode
 
-    study = IntranodeStudy(mechanisms or MECHANISMS, sizes or SIZES, memories, experiments)
+    study = IntranodeStudy(mechanisms or MECHANISMS, sizes or SIZES, memories, experiments or EXPERIMENTS)
     blocks = suitability_blocks if suitability else intranode_blocks
     conduct(bench, _TITLE, partial(run_intranode, study), blocks, intranode_figures)

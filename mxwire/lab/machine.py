@@ -21,6 +21,7 @@ from mxwire.words import count_of
 
 _GET_ADDRESS: Final = 0x8915
 _USUAL_CACHES: Final = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
+_MOST_COLD: Final = 512 << 20
 _BUSY: Final = 0.3
 """Load per processor above which a machine counts as busy."""
 
@@ -88,6 +89,11 @@ def cache_bytes(level: int) -> int:
         if own == str(level) and kind != "Instruction" and size.removesuffix("K").isdigit():
             return int(size.removesuffix("K")) << 10
     return _USUAL_CACHES[level]
+
+
+def cold_bytes() -> int:
+    """Bytes of memory whose use drives everything else out of the caches; bounded where caches are very large."""
+    return min(4 * cache_bytes(3), _MOST_COLD)
 
 
 def is_virtual() -> bool:

@@ -16,7 +16,7 @@ AT_ONCE: Final = 1024
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
 
 
-class _Piece(ctypes.Structure):
+class IoVector(ctypes.Structure):
     """struct iovec. Addresses are integers, so that NumPy fills them, and signed, as NumPy's offsets are."""
 
     _fields_ = (("base", ctypes.c_ssize_t), ("length", ctypes.c_ssize_t))
@@ -47,7 +47,7 @@ class BatchSender:
 
     def __init__(self, through: socket.socket) -> None:
         self._socket = through
-        self._pieces = np.zeros(AT_ONCE, np.dtype(_Piece))
+        self._pieces = np.zeros(AT_ONCE, np.dtype(IoVector))
         self._base, self._length = self._pieces["base"], self._pieces["length"]
         self._headers = np.zeros(AT_ONCE, np.dtype(_Header))
         self._headers["message"]["pieces"] = self._pieces.ctypes.data + np.arange(AT_ONCE) * self._pieces.itemsize

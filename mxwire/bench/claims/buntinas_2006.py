@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Final
 
-from mxwire.bench.claims.claim import Check, ClaimEvidence, ClaimVerdict, Judge, Term, live, ordered, ratio, size_text
+from mxwire.bench.claims.claim import Check, ClaimEvidence, ClaimVerdict, Judge, Term, live, ordered, ratio
 from mxwire.bench.intranode.report import LOW, MEDIUM
 from mxwire.bench.intranode.study import (
     ACCESS,
@@ -26,6 +26,7 @@ from mxwire.bench.intranode.study import (
     TRIP,
     operation_series,
 )
+from mxwire.words import size_text
 
 _BUFFER, _CELLS, _GET, _PUT, _PTRACE, _TCP = "shared-buffer", "cell-queue", "cma-get", "cma-put", "ptrace", "tcp"
 _COLD: Final = operation_series("cold")

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 from mxwire.bench.record import VARIED, Measurement, Recording, Series
 from mxwire.bench.rounds import order
 from mxwire.report.plot import number_text
+from mxwire.words import size_text
 
 Outcome = Literal["confirmed", "refuted", "undecided", "by construction", "not applicable"]
 OUTCOMES: Final[tuple[Outcome, ...]] = ("confirmed", "refuted", "undecided", "by construction", "not applicable")
@@ -341,14 +342,6 @@ class Claim:
         if self.built:
             return replace(found, outcome="by construction", numbers=f"{found.numbers}; {self.built}")
         return found
-
-
-def size_text(size: float) -> str:
-    """A length in bytes: ``64 KiB`` if it is a multiple, otherwise ``32,769 B``."""
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit and size % unit == 0:
-            return f"{size / unit:g} {name}"
-    return f"{size:,.15g} B"
 
 
 def text_of(value: float, unit: str = "") -> str:

@@ -24,7 +24,6 @@ from mxwire.bench.claims.claim import (
     ordered,
     rate,
     ratio,
-    size_text,
 )
 from mxwire.bench.claims.model_study import (
     COALESCED,
@@ -40,6 +39,7 @@ from mxwire.bench.claims.model_study import (
 )
 from mxwire.bench.mtu import PACKETS_OF_MXOE
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
+from mxwire.words import size_text
 
 _LARGE: Final = 4 << 20
 _MIB: Final = 1 << 20

@@ -9,7 +9,6 @@ from mxwire.bench.intranode.mechanism import (
     GetMechanism,
     MechanismError,
     MechanismFacts,
-    MemorySegment,
     OneSided,
     Piece,
     PutMechanism,
@@ -17,6 +16,7 @@ from mxwire.bench.intranode.mechanism import (
     library,
 )
 from mxwire.link.process_memory import permit_reading
+from mxwire.link.sendmmsg import IoVector
 
 
 def _facts(direction: Literal["get", "put"]) -> MechanismFacts:
@@ -35,7 +35,7 @@ class _CrossMemory(OneSided):
         super().open()
         self._function: Any
         (self._function,) = library(self.CALL)
-        self._here, self._there = MemorySegment(), MemorySegment()
+        self._here, self._there = IoVector(), IoVector()
         self._pointers = ctypes.byref(self._here), ctypes.byref(self._there)
 
     def join(self, rank: int, partner: int) -> None:

@@ -271,12 +271,6 @@ class PutMechanism(OneSided):
         self.await_moved()
 
 
-class MemorySegment(ctypes.Structure):
-    """A struct iovec."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
 def check_machine() -> None:
     """Raise :class:`MechanismError` on a processor that may reorder the stores of flags and data."""
     if platform.machine() != "x86_64":

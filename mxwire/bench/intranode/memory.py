@@ -6,17 +6,11 @@ from typing import Final
 
 from mxwire.bench.intranode.mechanism import LINE
 from mxwire.errors import MxwireError
-from mxwire.lab.machine import cache_bytes
+from mxwire.lab.machine import cache_bytes, cold_bytes
 from mxwire.words import suggestion
 
 MEMORIES: Final = ("warm", "paper", "cold")
 _PAGE: Final = 4096
-_MOST_COLD: Final = 512 << 20
-
-
-def cold_bytes() -> int:
-    """Bytes of memory whose use drives everything else out of the caches; bounded where caches are very large."""
-    return min(4 * cache_bytes(3), _MOST_COLD)
 
 
 def pool_of(memory: str, size: int) -> tuple[int, int]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import socket
 import sys
 import time
@@ -35,12 +34,12 @@ from mxwire.bench.intranode.mechanism import (
     check_machine,
     reason_of,
 )
-from mxwire.bench.intranode.memory import cold_bytes
 from mxwire.bench.intranode.registration import registration_times
 from mxwire.bench.intranode.window import AccessWindow
+from mxwire.bench.processors import read_use
 from mxwire.errors import MxwireError
 from mxwire.lab.child import end_with_parent
-from mxwire.lab.machine import cache_bytes, pin
+from mxwire.lab.machine import cache_bytes, cold_bytes, pin
 
 Values = dict[str, float]
 _ARRIVED, _STOP, _COUNTED = 0, 2, 3
@@ -74,11 +73,10 @@ class Pair:
     @contextmanager
     def measured(self, turns: int, found: Values) -> Iterator[None]:
         """Add the processor time of this side per turn to the values."""
-        before = resource.getrusage(resource.RUSAGE_SELF)
+        before = read_use()
         yield
-        after = resource.getrusage(resource.RUSAGE_SELF)
-        found["user"] = (after.ru_utime - before.ru_utime) * 1e9 / turns
-        found["system"] = (after.ru_stime - before.ru_stime) * 1e9 / turns
+        used = read_use() - before
+        found["user"], found["system"] = used.user * 1e9 / turns, used.system * 1e9 / turns
 
 
 def trips(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:

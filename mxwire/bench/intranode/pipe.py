@@ -8,7 +8,8 @@ import os
 from contextlib import suppress
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, MemorySegment, Piece, checked, library
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, Piece, checked, library
+from mxwire.link.sendmmsg import IoVector
 
 _BUFFER: Final = 1 << 20
 
@@ -76,7 +77,7 @@ class Vmsplice(Pipe):
         """Open the pipes."""
         super().open()
         (self._splice,) = library("vmsplice")
-        self._segment = MemorySegment()
+        self._segment = IoVector()
 
     def give(self, piece: Piece) -> None:
         """Lend the pages of the message."""

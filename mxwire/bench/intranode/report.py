@@ -27,6 +27,7 @@ from mxwire.bench.report import PageFigure, estimate, series_blocks, series_figu
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text
+from mxwire.words import size_text
 
 _MIB: Final = 1 << 20
 LOW, MEDIUM = 0.15, 0.4
@@ -60,14 +61,6 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
     yield from suitability_blocks(recording)
 
 
-def _size_text(size: int) -> str:
-    """A length in the unit that makes it short."""
-    for power, unit in ((20, "MiB"), (10, "KiB")):
-        if size >= 1 << power and not size % (1 << power):
-            return f"{size >> power} {unit}"
-    return f"{size} B"
-
-
 def _rate(point: Measurement) -> float:
     """Rate in MiB/s of a time in µs."""
     return float(point.parameters["size"]) / _MIB / point.median * 1e6
@@ -84,7 +77,7 @@ def _by_mechanism(series: Series, text: Callable[[Measurement], str]) -> Table:
     for name in series.contestants():
         points = (series.point(name, value) for value in values)
         rows.append(Row((name, *("" if point is None else text(point) for point in points))))
-    return Table((Column("mechanism"), *number_columns(*map(_size_text, values))), tuple(rows), divisible=True)
+    return Table((Column("mechanism"), *number_columns(*map(size_text, values))), tuple(rows), divisible=True)
 
 
 def _ratio_blocks(trips: Series) -> Iterator[Block]:
@@ -99,7 +92,7 @@ def _ratio_blocks(trips: Series) -> Iterator[Block]:
         texts = (f"{one.median / other.median:.2f}" if one and other else "" for one, other in pairs)
         rows.append(Row((name, *texts)))
     yield Heading("Time in Python as a multiple of that in C", 3)
-    yield Table((Column("mechanism"), *number_columns(*map(_size_text, values))), tuple(rows), divisible=True)
+    yield Table((Column("mechanism"), *number_columns(*map(size_text, values))), tuple(rows), divisible=True)
 
 
 def _processor_blocks(trips: Series) -> Iterator[Block]:
@@ -109,7 +102,7 @@ def _processor_blocks(trips: Series) -> Iterator[Block]:
         point = trips.curve(name)[-1]
         scale = (1 << 30) / point.parameters["size"] / 1e6
         both = [point.details.get(f"{kind} {side}", 0.0) for side in ("near", "far") for kind in ("user", "system")]
-        rows.append(Row((name, _size_text(point.parameters["size"]), *(f"{each * scale:.2f}" for each in both))))
+        rows.append(Row((name, size_text(point.parameters["size"]), *(f"{each * scale:.2f}" for each in both))))
     yield Heading("Processor time of the longest messages, s per GiB", 3)
     columns = number_columns("message", "user, side 0", "system, side 0", "user, side 1", "system, side 1")
     yield Table((Column("mechanism"), *columns), tuple(rows))
@@ -241,7 +234,7 @@ def _ranges(series: Series, names: Sequence[str]) -> str:
             best.append((name, value, value))
     parts = []
     for name, least, most in best:
-        reach = f"at {_size_text(least)}" if least == most else f"from {_size_text(least)} to {_size_text(most)}"
+        reach = f"at {size_text(least)}" if least == most else f"from {size_text(least)} to {size_text(most)}"
         parts.append(f"{name} {reach}")
     return "; ".join(parts)
 
@@ -260,7 +253,7 @@ def _crossover(recording: Recording) -> str:
         ]
         if all(one and two and one.median < two.median for one, two in rest):
             return (
-                f"mxwire's local path: one copy is faster than two from {_size_text(size)} (measured above "
+                f"mxwire's local path: one copy is faster than two from {size_text(size)} (measured above "
                 f"{SHARED_THRESHOLD:,} bytes, up to which rule R-LOC-02 demands two)."
             )
     return "mxwire's local path: one copy is at no measured size faster than two from there on." if sizes else ""

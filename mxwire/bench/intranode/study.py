@@ -143,10 +143,10 @@ def _answer(child: ChildProcess) -> Any:
 class PairStarter:
     """The pairs of a study, each started when it is first used, and ended with ``held``."""
 
-    def __init__(self, held: ExitStack) -> None:
+    def __init__(self, held: ExitStack, package: Path | None = None) -> None:
         self._held = held
         self.processors = machine.placement()
-        self.package = machine.compiled_folder()
+        self.package = package
         """Folder with the compiled mxwire that pairs run; None: the one that runs here."""
         self._open: dict[tuple[str, int], MechanismPair] = {}
         self.refusal: str | None = None
@@ -341,12 +341,12 @@ def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
 
     Raises :class:`~.mechanism.MechanismError` if none of the mechanisms can be used.
     """
-    load, begun = load_average(), now_text()
+    load, begun, package = load_average(), now_text(), machine.compiled_folder()
     conditions = Conditions(
         **machine.machine_conditions(),
         time=begun,
         stage="one machine",
-        compiled=is_compiled() or machine.compiled_folder() is not None,
+        compiled=is_compiled() or package is not None,
         load=load,
         placement=machine.placement(),
     )
@@ -354,7 +354,7 @@ def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
     points = Points(recording)
     _declare(points, study)
     with ExitStack() as held, kept(recording, points):
-        run = _IntranodeRun(study, options, recording, points, PairStarter(held))
+        run = _IntranodeRun(study, options, recording, points, PairStarter(held, package))
         run.find_usable()
         if machine.cache_bytes(3) * 4 > pool_of("cold", 1)[1]:
             recording.remarks.append("cold: the last-level cache is larger than a quarter of the pool")

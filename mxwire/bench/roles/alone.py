@@ -18,6 +18,7 @@ from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.exchanges import summary
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
+from mxwire.lab.machine import cold_bytes
 from mxwire.link import LinkStatistics
 from mxwire.protocol import Node, Request, Status, profile_by_name
 from mxwire.wire.dialect import as_dialect
@@ -28,8 +29,6 @@ _MTU: Final = 9000
 _BARE: Final = 64
 """Content of a bare frame."""
 _NOTHING: Final = FrameBatch.from_frames(())
-_COLD_BYTES: Final = 256 << 20
-"""More bytes than the caches of a processor hold, so that no copy reads or writes cached memory."""
 _TIMES_LOOKS: Final = 1000
 
 
@@ -37,7 +36,7 @@ def memory_copy(sizes: list[int], counts: list[int], cold: bool = False) -> dict
     """Copy memory with NumPy: the same buffers each time, or ``cold`` ones that are in no cache."""
     points = {}
     # Write to every page, so that it exists before it is copied.
-    memory = np.ones(max(2 * max([4096, *sizes]), _COLD_BYTES if cold else 0), np.uint8)
+    memory = np.ones(max(2 * max([4096, *sizes]), cold_bytes() if cold else 0), np.uint8)
     first = 0
     for size, count in zip(sizes, counts, strict=True):
         step = max(size, 4096)
