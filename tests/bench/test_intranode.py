@@ -230,14 +230,20 @@ def test_the_fastest_by_size_and_the_crossover_of_the_local_path():
     times = {
         "shared-buffer": (1, 2, 3, 30),
         "cma-get": (2, 2.5, 4, 10),
+        "heap": (5, 5, 5, 40),
         "mx-local": (9, 9, 12, 20),
         "mx-local-two-copies": (9, 9, 11, 30),
     }
     points = [(TRIP, name, size, time) for name, row in times.items() for size, time in zip(sizes, row, strict=True)]
     recording = recorded(*points, (TRIP, "shared-buffer, C", 65536, 1.0), (ACCESS, "cma-get, passive", 1, 2.0))
-    texts = [str(each) for each in suitability_blocks(recording)]
-    shown = "\n".join(texts)
+    blocks = list(suitability_blocks(recording))
+    shown = "\n".join(map(str, blocks))
     assert "shared-buffer from 1 B to 8 KiB; cma-get at 64 KiB" in shown
+    row = next(
+        each.cells for table in blocks if isinstance(table, Table) for each in table.rows if "heap" in each.cells
+    )
+    # Loads and stores need no call of the other side.
+    assert row[8:10] == ("get/put", "yes")
     assert "one-sided, passive" in shown and "one-sided, active" not in shown
     assert "one copy is faster than two from 64 KiB" in shown
 

@@ -165,7 +165,6 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
     latency, large = (_median(recording, TRIP, name, size) for size in (1, LARGE))
     set_up, down = (_median(recording, series, name, 1) for series in (SET_UP, TEAR_DOWN))
     numbers = (latency, None if large is None else LARGE / _MIB / large * 1e6, set_up, down)
-    alone = facts.actor != "both"
     return Row(
         (
             name,
@@ -174,7 +173,7 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
             facts.actor,
             _yes(_is_free(recording, name)),
             "/".join(facts.one_sided) or "with both",
-            _yes(alone) if facts.one_sided else "with a thread",
+            "yes" if facts.one_sided else "with a thread",
             _caches(recording, name),
             facts.permission,
             _yes(facts.yama),
