@@ -27,6 +27,9 @@ from mxwire.wire.dialect import Dialect
 _LINES: Final = ("-", "--", ":", "-.")
 _LEGEND_INSIDE: Final = 6
 """Maximum number of curves whose legend fits within the axes."""
+_PANEL: Final = 3.2
+_LEGEND_LINE: Final = 0.16
+"""Height of a panel, and of a line of a legend beside it, in inches."""
 SERIES_CAPTION: Final = (
     "Medians of all rounds with their confidence intervals; hollow points have marks that others of their curve lack."
 )
@@ -140,9 +143,11 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
     """
     inside = all(len(each.contestants()) <= _LEGEND_INSIDE for each in shown)
     width = 9 if inside else 11.5
+    # A legend that is higher than its panel would leave the curves no room.
+    height = max(_PANEL, *(_LEGEND_LINE * len(each.contestants()) for each in shown))
 
     def figure(pyplot: Any) -> Any:
-        size = width, 1.2 + 3.2 * len(shown)
+        size = width, 1.2 + height * len(shown)
         drawing, panels = plot.panels(pyplot, title, size, len(shown), sharex=True)
         for place, (series, axes) in enumerate(zip(shown, panels, strict=True)):
             draw_series(drawing, axes, series)
