@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.myriexpress.build import Installation, build
+from mxwire.myriexpress.launch import environment
 
 from .conftest import SOURCES
 from .mpi_hosts import ADDRESSES, Hosts
@@ -182,3 +184,23 @@ def test_programs_on_two_hosts(hosts: Hosts, tmp_path: Path, source: str, server
         done = run(second.command(program, client, *where), env=hosts.variables)
         assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
         assert serving.communicate(timeout=LONGEST)[0] == "done\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "number"),
+    [(1, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGSTOP), (1, 0)],
+    ids=["killed", "killed on the same host", "stopped", "opened again"],
+)
+def test_operations_fail_after_their_partner_has_acknowledged_them_and_died(
+    hosts: Hosts, installation: Installation, tmp_path: Path, host: int, number: int
+):
+    """Sends, accesses, and a receive that waits for the rest of its message."""
+    program = str(tmp_path / "program")
+    libraries = (f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress", "-lfabric", "-pthread")
+    run(["cc", "-g", SOURCES / "fabric_dead.c", "-o", program, *libraries], check=True)
+    own = environment(installation, hosts.variables) | {"MX_MAX_RETRIES": "4"}
+    survivor, partner = hosts.ports[0].namespace, hosts.ports[host].namespace
+    words = (program, "partner", str(int(number)))
+    with ending(partner.start(*words, stdout=subprocess.PIPE, env=own)) as dying:
+        done = run(survivor.command(program, "survivor", read_line(dying).strip()), env=own)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr

@@ -30,6 +30,8 @@ void mxf_poll(struct mxf_endpoint *endpoint)
 {
     mx_status_t status;
     uint32_t found;
+    if (mxf_waits(endpoint))
+        mxf_probe(endpoint);
     /* A call that finds nothing may yield the processor, and the lock is held here. */
     if (!endpoint->enabled || (mx__is_idle && mx__is_idle(endpoint->mx)))
         return;

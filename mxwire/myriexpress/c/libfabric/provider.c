@@ -127,6 +127,12 @@ int mxf_error(mx_status_code_t code)
     }
 }
 
+int mxf_gone(mx_status_code_t code)
+{
+    int error = mxf_error(code);
+    return error == FI_ECONNREFUSED || error == FI_EHOSTUNREACH;
+}
+
 /* Start MX for the first user. */
 int mxf_use_mx(void)
 {

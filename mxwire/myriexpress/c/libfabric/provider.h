@@ -2,7 +2,8 @@
  * addresses (addresses.c), completions (completions.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
  * of messages (messages.c), their match information (match_information.c), sends (sends.c), receives with their matching
  * (receives.c), remote memory access (remote_access.c), its regions at the target (regions.c), the memory of endpoints
- * (memory.c), and progress without calls of the program (progress.c). Each begins with its own theory.
+ * (memory.c), probes of partners for which operations wait (probes.c), and progress without calls of the program
+ * (progress.c). Each begins with its own theory.
  *
  * Theory of operation
  * -------------------
@@ -69,6 +70,9 @@
 #define CLOSE_MS 5000
 #endif
 
+/* Time in ms between probes of the partners for which operations wait. */
+#define PROBE_MS 1000
+
 /* Match information other than that of messages without an envelope (match_information.c). */
 #define MATCH(kind) ((UINT64_C(0xff00) + (kind)) << 48)
 #define MATCH_ENVELOPE MATCH(2)
@@ -131,8 +135,9 @@ struct mxf_work {
 
 /* See wait_objects.c. */
 struct mxf_wait {
-    int descriptor, event;
+    int descriptor, event, timer;
     int armed; /* a program may sleep */
+    int timed; /* the timer may be running */
     int set;   /* it is that of a wait set */
 };
 
@@ -240,6 +245,15 @@ struct mxf_connection {
     struct mxf_address address;
     mx_endpoint_addr_t partner;
     struct mxf_send *first, *last;
+    size_t unsent; /* sends that have not ended */
+};
+
+/* A partner that has gone, or that was opened again with another session. */
+struct mxf_loss {
+    struct mxf_address address;
+    int reopened;
+    uint32_t session;
+    mx_status_t status;
 };
 
 struct mxf_receive {
@@ -296,6 +310,7 @@ struct mxf_message {
     struct mxf_receive *receive;
     struct mxf_answer *grant;
     mx_request_t request; /* that receives the bulk */
+    int late;             /* the bulk has not arrived since earlier probes */
     struct mxf_waiter waiter;
     void *claim, *buffer;
     struct iovec target[SEGMENTS];
@@ -347,10 +362,13 @@ struct mxf_endpoint {
     LIST(mxf_receive) posted[2];        /* untagged and tagged */
     LIST(mxf_message) unexpected[2];
     LIST(mxf_message) claimed;
+    LIST(mxf_message) granted;          /* whose bulk has not arrived */
     LIST(mxf_block) blocks;             /* see memory.c */
     size_t held;                        /* bytes of unexpected messages in memory */
     uint64_t stayed;                    /* messages and accesses that had to stay in the queue of MX */
-    size_t unsent;                      /* sends that MX has not ended */
+    size_t unsent;                      /* sends that have not ended */
+    LIST(mxf_probe) probes;             /* connects to partners for which operations wait */
+    uint64_t probed;                    /* time of the last ones */
     size_t announced;                   /* long ones without an envelope */
     struct mxf_send **numbered;         /* sends by the low half of their number */
     size_t numbered_room, numbered_next;
@@ -430,6 +448,19 @@ int mxf_endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fi
 void mxf_poll(struct mxf_endpoint *endpoint);
 void mxf_progress(struct mxf_endpoint *endpoint);
 void mxf_urge(struct mxf_endpoint *endpoint);
+
+/* Return whether an operation waits for a partner; probe the partners for which operations have waited. */
+int mxf_waits(const struct mxf_endpoint *endpoint);
+void mxf_probe(struct mxf_endpoint *endpoint);
+void mxf_probe_partner(struct mxf_endpoint *endpoint, const struct mxf_address *address);
+void mxf_probe_messages(struct mxf_endpoint *endpoint);
+void mxf_probe_visits(struct mxf_endpoint *endpoint);
+/* Return whether a loss concerns an operation with a partner; fail those that wait. */
+int mxf_is_lost(const struct mxf_loss *loss, mx_endpoint_addr_t partner);
+void mxf_lose_sends(struct mxf_connection *connection, int error);
+void mxf_lose_messages(struct mxf_endpoint *endpoint, const struct mxf_loss *loss);
+void mxf_lose_visits(struct mxf_endpoint *endpoint, const struct mxf_loss *loss);
+int mxf_gone(mx_status_code_t code);
 void mxf_start_thread(struct mxf_endpoint *endpoint);
 void mxf_stop_thread(struct mxf_endpoint *endpoint);
 

@@ -10,7 +10,7 @@
  * several (FI_MULTI_RECV); the receive is freed when it takes no more (retired) and none is pending.
  *
  * The bulk of a long message has a number, of which an endpoint has a limited stock; who finds none waits. The receive is
- * posted to MX before the grant leaves, and cancelled if the grant fails. Length and source of a bulk are compared, since
+ * posted to MX before the grant leaves, and cancelled if the sender has gone (probes.c). Length and source of a bulk are compared, since
  * any endpoint can send with its match information. */
 
 #include "provider.h"
@@ -288,6 +288,7 @@ static void bulk_ended(struct mxf_work *work, const mx_status_t *status)
     int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_TRUNCATED;
     if (message->grant)
         message->grant->place = NULL;
+    REMOVE(&endpoint->granted, message);
     finish(message, mxf_whole(status, message->taken, &message->source) ? 0
                     : failed                                            ? mxf_error(status->code)
                                                                         : FI_EIO);
@@ -315,8 +316,29 @@ static int receive_bulk(struct mxf_message *message)
     uint32_t count = list_targets(message, segments);
     message->place = MXF_ARRIVING;
     message->work.ended = bulk_ended;
+    APPEND(&message->endpoint->granted, message);
     return mx_irecv(message->endpoint->mx, segments, count, MATCH_BULK | message->bulk, MX_MATCH_MASK_NONE, &message->work,
                     &message->request) == MX_SUCCESS;
+}
+
+void mxf_probe_messages(struct mxf_endpoint *endpoint)
+{
+    for (struct mxf_message *message = endpoint->granted.first; message; message = message->next) {
+        if (message->late)
+            mxf_probe_partner(endpoint, &message->source);
+        message->late = 1;
+    }
+}
+
+void mxf_lose_messages(struct mxf_endpoint *endpoint, const struct mxf_loss *loss)
+{
+    struct mxf_message *message = endpoint->granted.first, *last = endpoint->granted.last, *next;
+    /* The end of one frees a number, with which another is granted, behind the last one. */
+    for (; message; message = message == last ? NULL : next) {
+        next = message->next;
+        if (mxf_is_lost(loss, message->partner))
+            grant_failed(message, &loss->status);
+    }
 }
 
 /* Let the sender of an envelope send the bulk, or forget it if no receive has taken the message, which is then freed. */

@@ -44,6 +44,7 @@ struct mxf_visit {
     struct mxf_waiter waiter;
     mx_request_t request;
     uint64_t bulk;
+    int late;      /* it has not ended since earlier probes */
     int receiving; /* MX has the receive of the bulk */
     uint64_t identity; /* of the message in the queue of MX */
     uint32_t size, segments;
@@ -298,6 +299,25 @@ static int cancel_visit(struct mxf_visit *visit, int error)
 static void grant_failed(void *owner, const mx_status_t *status)
 {
     cancel_visit(owner, mxf_error(status->code));
+}
+
+void mxf_probe_visits(struct mxf_endpoint *endpoint)
+{
+    for (struct mxf_visit *visit = endpoint->visits.first; visit; visit = visit->next) {
+        if (visit->late)
+            mxf_probe_partner(endpoint, &visit->source);
+        visit->late = 1;
+    }
+}
+
+void mxf_lose_visits(struct mxf_endpoint *endpoint, const struct mxf_loss *loss)
+{
+    struct mxf_visit *visit = endpoint->visits.first;
+    /* The end of one can let others begin, or end. */
+    while (visit)
+        visit = mxf_is_lost(loss, visit->partner) && cancel_visit(visit, mxf_error(loss->status.code))
+                    ? endpoint->visits.first
+                    : visit->next;
 }
 
 static void write_bulk(struct mxf_visit *visit);

@@ -11,7 +11,8 @@
  * one finds nothing.
  *
  * The first send to an address starts a connect, and later ones queue behind it. A send that fails leaves its connection
- * unconnected, since the partner may have been opened again. */
+ * unconnected, since the partner may have been opened again. If the partner has gone, it fails those that wait for its
+ * answers, too; if no send shows that, probes do (probes.c). */
 
 #include "provider.h"
 
@@ -87,6 +88,7 @@ void mxf_end_if_done(struct mxf_send *send)
     if (send->pending || (!send->answered && !send->error))
         return;
     endpoint->unsent--;
+    send->connection->unsent--;
     struct mxf_completion completion = {.context = send->context,
                                         .flags = (send->flags & (QUIET | FI_COMPLETION)) | kind(send),
                                         .length = send->length,
@@ -97,16 +99,32 @@ void mxf_end_if_done(struct mxf_send *send)
     mxf_free_send(send);
 }
 
+void mxf_lose_sends(struct mxf_connection *connection, int error)
+{
+    struct mxf_endpoint *endpoint = connection->endpoint;
+    for (size_t place = 0; place < endpoint->numbered_room; place++) {
+        struct mxf_send *send = endpoint->numbered[place];
+        if (!send || send->connection != connection || !send->transmitted || send->answered || send->error)
+            continue;
+        send->error = error;
+        mxf_end_if_done(send);
+    }
+}
+
 static void request_ended(struct mxf_send *send, const mx_status_t *status)
 {
+    struct mxf_connection *connection = send->connection;
     send->pending--;
     /* Within a host, MX tells the sender, too, that the receive was too short. */
-    if (status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_BUFFERED && status->code != MX_STATUS_TRUNCATED) {
+    int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_BUFFERED && status->code != MX_STATUS_TRUNCATED;
+    if (failed) {
         send->error = mxf_error(status->code);
         /* The partner may have been opened again: the next send connects again. */
-        send->connection->state = MXF_UNCONNECTED;
+        connection->state = MXF_UNCONNECTED;
     }
     mxf_end_if_done(send);
+    if (failed && mxf_gone(status->code))
+        mxf_lose_sends(connection, mxf_error(status->code));
 }
 
 static void header_ended(struct mxf_work *work, const mx_status_t *status)
@@ -326,6 +344,7 @@ ssize_t mxf_submit(struct mxf_send *send)
     struct mxf_connection *connection = send->connection;
     ssize_t error = 0;
     send->endpoint->unsent++;
+    connection->unsent++;
     if (connection->state == MXF_UNCONNECTED)
         error = start_connect(connection);
     if (!error && (connection->state == MXF_CONNECTING || connection->first)) {
@@ -340,6 +359,7 @@ ssize_t mxf_submit(struct mxf_send *send)
     if (error) {
         mxf_cancel_read(send);
         send->endpoint->unsent--;
+        connection->unsent--;
         mxf_free_send(send);
     }
     return error;

@@ -8,12 +8,14 @@
  * What MX does makes its descriptors readable; but the handler, another thread of the program and the thread of
  * progress.c also complete operations. Whatever they enter into a queue therefore sets the event, once per sleep. All of
  * this happens with the lock held, and fi_trywait lets a program sleep only if, with the lock held, it has first made the
- * event and the endpoints ready to wake it (mx__arm), and then found the queue empty: no wake-up is lost. */
+ * event and the endpoints ready to wake it (mx__arm), and then found the queue empty: no wake-up is lost. While an
+ * operation waits for a partner, a timer ends the sleep, too, since it is polls that probe partners (probes.c). */
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "provider.h"
@@ -72,14 +74,18 @@ static void close_wait(struct mxf_wait *wait)
         close(wait->descriptor);
     if (wait->event >= 0)
         close(wait->event);
+    if (wait->timer >= 0)
+        close(wait->timer);
 }
 
 static int open_wait(struct mxf_wait *wait)
 {
     wait->descriptor = epoll_create1(EPOLL_CLOEXEC);
     wait->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    wait->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     wait->armed = 1;
-    if (wait->descriptor >= 0 && wait->event >= 0 && !watch(wait, wait->event))
+    if (wait->descriptor >= 0 && wait->event >= 0 && wait->timer >= 0 && !watch(wait, wait->event) &&
+        !watch(wait, wait->timer))
         return 0;
     close_wait(wait);
     return -FI_EMFILE;
@@ -160,11 +166,23 @@ static void arm_wait(struct mxf_wait *wait)
     wait->armed = 1;
 }
 
+/* Let the timer end the sleep if that is wanted; others may share it. */
+static void set_timer(struct mxf_wait *wait, int wanted)
+{
+    static const struct itimerspec after = {.it_value.tv_sec = PROBE_MS / 1000};
+    uint64_t expired;
+    if (wait->timed && read(wait->timer, &expired, sizeof expired) > 0)
+        wait->timed = 0;
+    if (wanted && !wait->timed)
+        wait->timed = !timerfd_settime(wait->timer, 0, &after, NULL);
+}
+
 /* Return 0 if a program may sleep until the descriptor of a queue is readable; with the lock held. */
 static int try_wait(struct fid *fid)
 {
     struct mxf_endpoints *endpoints = mxf_endpoints_of(fid);
     uint32_t idle = 1;
+    int waits = 0;
     if (!endpoints)
         return fid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
     if (!endpoints->wait)
@@ -175,7 +193,9 @@ static int try_wait(struct fid *fid)
         mxf_progress(endpoint);
         if (endpoint->enabled && mx__arm(endpoint->mx, &idle) != MX_SUCCESS)
             idle = 0;
+        waits |= mxf_waits(endpoint);
     }
+    set_timer(endpoints->wait, waits);
     return !idle || mxf_ready(fid) ? -FI_EAGAIN : 0;
 }
 
