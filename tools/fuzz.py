@@ -87,11 +87,12 @@ def engine(data: bytes) -> None:
 
 def agent(data: bytes) -> None:
     """Send records to an agent and to an application, a few bytes each."""
-    from tests.protocol.agent_channel import answer_records, record_from, serve_records
+    from tests.protocol.agent_channel import answer_card_records, answer_records, record_from, serve_records
 
     records = [record_from(data[place : place + 4]) for place in range(0, min(len(data), 400), 4)]
     serve_records(records)
     answer_records(records)
+    answer_card_records(records)
 
 
 def scenario(data: bytes) -> None:

@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 An agent is a host (``host.py``) that opens no endpoint for itself. Applications of the same user connect to a Unix
 socket in the runtime folder, and exchange records with it through shared memory (``link/local.py``), as neighbours do;
-``protocol/agent_records.py`` describes the records, ``protocol/served.py`` handles those of one application, and
+``protocol/agent/records.py`` describes the records, ``protocol/agent/served.py`` handles those of one application, and
 ``attachment.py`` is the other side. Card and library run here, for all endpoints: acks, pulls, matching and
 retransmissions continue while an application computes, and no application needs a permission for the interface.
 
@@ -50,7 +50,7 @@ from mxwire.link.listeners import program_of
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.link.process_memory import ProcessMemory
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Status
-from mxwire.protocol.served import ServedClient
+from mxwire.protocol.agent.served import ServedClient
 from mxwire.units import MILLISECOND, SECOND
 
 _CHECK_INTERVAL: Final = SECOND // 4
@@ -77,6 +77,8 @@ class AgentClient:
     """Time at which it has attached, on the monotonic clock."""
     stopped: int = 0
     """Number of successive checks at which it was stopped."""
+    warned: int = 0
+    """Number of refused requests that were logged."""
 
     @property
     def process(self) -> int:
@@ -185,8 +187,8 @@ class Agent:
         for channel in channels:
             self._active = now
             client = self._by_channel.get(id(channel)) or self._admit(channel)
-            if not client.served.receive():
-                self._drop(client, "has ended" if channel.ended else "has sent an impossible record, or reads none")
+            if not client.served.receive(now):
+                self._drop(client, client.served.fault)
         if channels:
             self.core.check_deadline()
             self.core.transmit()
@@ -230,14 +232,20 @@ class Agent:
 
     def _check_clients(self) -> None:
         for client in list(self.clients):
+            refused = client.served.refused_count
+            if refused > client.warned:
+                # Once per doubling, since a program may continue beyond its limit.
+                client.warned = 2 * refused
+                text = "process %d (%s) has reached a limit: %d of its requests were refused so far"
+                _log.warning(text, client.process, client.program, refused)
             client.stopped = client.stopped + 1 if _is_stopped(client.process) else 0
             if client.stopped >= _CHECKS_STOPPED:
                 self._drop(client, "is stopped")
 
     def _open_endpoint(self, number: int | None, key: int, interface: int, **options: Any) -> EngineEndpoint:
         for client in self.clients:
-            for served in client.served.endpoints.values():
-                if (served.engine.number, served.engine.card.port.number) == (number, interface):
+            for side in client.served.sides.values():
+                if (side.number, side.interface) == (number, interface):
                     name = self.core.links[interface].name
                     owner = process_text(client.process)
                     raise HostError(Status.BUSY, f"endpoint {number} of {name} is taken by {owner}: choose another")
@@ -269,10 +277,12 @@ class Agent:
                 "pid": each.process,
                 "program": each.program,
                 "age_ns": int((now - each.attached_at) * SECOND),
-                "endpoints": sorted(served.engine.number for served in each.served.endpoints.values()),
+                "progress": each.served.progress,
+                "endpoints": sorted(side.number for side in each.served.sides.values()),
                 "requests": each.served.request_count,
                 "bytes": each.served.held_bytes,
                 "records_waiting": each.served.waiting_count,
+                "refused": each.served.refused_count,
             }
             for each in self.clients
         ]

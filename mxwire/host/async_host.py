@@ -60,7 +60,7 @@ class AsyncHost(BaseHost):
         rng: Random | None = None,
         small_mtu: bool = False,
         link: LinkKind | str = LinkKind.PACKET,
-        agent: bool = False,
+        agent: bool | str = False,
     ) -> AsyncHost:
         """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`AsyncHost`.
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import secrets
 import select
 import time
 from collections.abc import Sequence
+from random import Random
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.host.errors import HostClosedError
-from mxwire.host.sharing import agent_path
+from mxwire.host.sharing import MachineSharing, agent_path
 from mxwire.link import LinkStatistics
 from mxwire.link.errors import LinkError
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath, make_memory
 from mxwire.link.wakeup import Wakeup
 from mxwire.protocol import LocalProtocolError, Profile, Status
-from mxwire.protocol.agent_records import AgentEndedError
-from mxwire.protocol.attached import AttachedNode
+from mxwire.protocol.agent.attached import AttachedNode
+from mxwire.protocol.agent.attached_card import CardNode
+from mxwire.protocol.agent.node import AgentNode
+from mxwire.protocol.agent.records import AgentEndedError
 from mxwire.protocol.card.outgoing import NO_FRAMES
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
@@ -78,19 +82,21 @@ class AttachedLink:
 
 
 class Attachment:
-    """A connection to the agent of ``interfaces``.
+    """A connection to the agent of ``interfaces``, at which this process opens endpoints, or with ``sharing`` only the
+    card's side of endpoints: their library is in this process, and their local path that of ``sharing``.
 
     Raises :class:`~mxwire.link.errors.LinkError` if there is none, if it has other interfaces, or another version.
     """
 
-    def __init__(self, interfaces: Sequence[str]) -> None:
+    def __init__(self, interfaces: Sequence[str], sharing: MachineSharing | None = None) -> None:
         first = interfaces[0]
-        self.path = SharedMemoryPath(lambda _interface, _endpoint: agent_path(first))
+        place = agent_path(first)
+        self.path = SharedMemoryPath(lambda _interface, _endpoint: place) if sharing is None else sharing.path
         """The path with the channel to the agent."""
         self._core: Core | None = None
         self._left = False
         self._allocated: list[mmap.mmap] = []
-        channel = self.path.reach(0, 0)
+        channel = self.path.connect(place)
         if channel is None:
             self.path.close()
             raise LinkError(f"{first}: no agent of this user has the interface: start one (mxwire agent -i {first})")
@@ -100,7 +106,11 @@ class Attachment:
         self._poller = select.poll()
         self._poller.register(self.path.fileno(), select.POLLIN)
         try:
-            self.node = AttachedNode(channel, self._wait, self.agent)
+            self.node: AgentNode = (
+                AttachedNode(channel, self._wait, self.agent)
+                if sharing is None
+                else CardNode(channel, self._wait, self.agent, path=sharing.path, rng=Random(secrets.randbits(64)))
+            )
         except (LocalProtocolError, AgentEndedError) as error:
             self.path.close()
             text = f"{first}: {self.agent} refuses: {error}; end it and start it again"

@@ -37,7 +37,7 @@ from mxwire.link.errors import LinkError
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.native import native
 from mxwire.protocol import EngineEndpoint, Event, Node, Status
-from mxwire.protocol.agent_records import AgentEndedError
+from mxwire.protocol.agent.records import AgentEndedError
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.units import MILLISECOND
 

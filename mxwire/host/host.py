@@ -33,7 +33,8 @@ from mxwire.host.state_socket import StateServer
 from mxwire.host.waits import PendingPeer
 from mxwire.link import Link, LinkKind, open_link
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
-from mxwire.protocol.agent_records import ANY_ENDPOINT, AgentRefusalError
+from mxwire.protocol.agent.progress import AgentProgress, agent_progress
+from mxwire.protocol.agent.records import ANY_ENDPOINT, AgentRefusalError
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.numbers import DEFAULT_KEY, NO_PEER_INDEX
@@ -73,10 +74,10 @@ def _known(peer: Peer) -> KnownPeer:
 
 @contextmanager
 def open_links(
-    interfaces: str | Sequence[str], kind: LinkKind | str, spin: bool | float = False, agent: bool = False
+    interfaces: str | Sequence[str], kind: LinkKind | str, spin: bool | float = False, agent: bool | str = False
 ) -> Iterator[tuple[list[Link], MachineSharing | None, Attachment | None]]:
-    """Yield links on interfaces of this machine, and the state shared with other processes that use them; if ``agent``,
-    links without frames, and the attachment to the agent of these interfaces.
+    """Yield links on interfaces of this machine, and the state shared with other processes that use them; with
+    ``agent``, links without frames, and the attachment to the agent of these interfaces.
 
     An exception in the ``with`` block closes them. Raises :class:`~mxwire.link.errors.LinkError` if an interface does
     not exist, or may not be used.
@@ -86,19 +87,20 @@ def open_links(
         raise MxwireError(f"an interface is named twice: {', '.join(requested)}")
     with ExitStack() as opened:
         links: list[Link] = []
-        if agent:
-            attachment = Attachment(requested)
+        progress = agent_progress(agent)
+        sharing = attachment = None
+        if progress is None:
+            for each in requested:
+                links.append(open_link(each, kind, spin=spin is True))
+                opened.callback(links[-1].close)
+        if progress is not AgentProgress.MATCH:
+            sharing = MachineSharing(requested)
+            opened.callback(sharing.close)
+        if progress is not None:
+            attachment = Attachment(requested, sharing)
             opened.callback(attachment.close)
             links += attachment.links
-            yield links, None, attachment
-            opened.pop_all()
-            return
-        for each in requested:
-            links.append(open_link(each, kind, spin=spin is True))
-            opened.callback(links[-1].close)
-        sharing = MachineSharing(requested)
-        opened.callback(sharing.close)
-        yield links, sharing, None
+        yield links, sharing, attachment
         opened.pop_all()
 
 
@@ -257,7 +259,7 @@ class BaseHost:
     def _free(self, interface: int) -> int:
         """Claim the lowest free number, and return it."""
         node = self.core.node
-        if self.attachment is not None:
+        if self.sharing is None and self.attachment is not None:
             return ANY_ENDPOINT
         maximum = node.profile.endpoint_maximum
         for number in range(maximum):
@@ -439,17 +441,18 @@ class Host(BaseHost):
         spin: bool | float = False,
         background: bool = True,
         link: LinkKind | str = LinkKind.PACKET,
-        agent: bool = False,
+        agent: bool | str = False,
     ) -> Host:
         """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`Host`.
 
         ``link`` is "packet" (AF_PACKET), "xdp" (AF_XDP, which takes all frames of MXoE from other programs) or
         "xdp-send" (AF_XDP to send large messages, AF_PACKET for all else).
 
-        With ``agent`` the endpoints are those of the agent of these interfaces (``mxwire agent``): messages then
-        progress while the application computes, and the application needs no permission for the interface. Name,
-        dialect and profile are those of the agent, and must be equal to it if they are given; ``peers`` are added to
-        its table, and ``link``, ``rng`` and ``small_mtu`` have no effect.
+        With ``agent`` the endpoints are those of the agent of these interfaces (``mxwire agent``), and the application
+        needs no permission for the interface. With True or "match" messages progress while the application computes;
+        with "card" only the card's side is in the agent, and the library runs in the calls of the application, as
+        beside a real card. Name, dialect and profile are those of the agent, and must be equal to it if they are given;
+        ``peers`` are added to its table, and ``link``, ``rng`` and ``small_mtu`` have no effect.
 
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use, and for one without an agent, besides the errors of :class:`Host`.

@@ -351,9 +351,14 @@ class SharedMemoryPath:
 
     def reach(self, interface: int, endpoint: int) -> SharedMemoryChannel | None:
         """A new channel to the process that has an endpoint open; None if there is none, or it is another user's."""
+        return self.connect(self._socket_of(interface, endpoint))
+
+    def connect(self, place: Path) -> SharedMemoryChannel | None:
+        """A new channel to the process that listens on a Unix socket; None if there is none, or it is another
+        user's."""
         connection = keep_from_children(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
         try:
-            connection.connect(str(self._socket_of(interface, endpoint)))
+            connection.connect(str(place))
             if owner_of(connection)[1] != os.geteuid() or len(self._channels) >= _CHANNELS_MAXIMUM:
                 connection.close()
                 return None

@@ -84,7 +84,7 @@ class ProgramHost(BaseHost):
         """Open the interfaces; without any, open a host that is alone on its network."""
         if not options.interfaces:
             return cls(options, [memory_pair()[0]], None)
-        with open_links(options.interfaces, "packet", agent=options.agent) as (links, sharing, attachment):
+        with open_links(options.interfaces, "packet", agent=options.agent or False) as (links, sharing, attachment):
             return cls(options, links, sharing, attachment)
 
     def open_endpoint(self, number: int | None, key: int, board: int, bits: int, shift: int) -> BaseEndpoint:

@@ -12,6 +12,7 @@ from mxwire.errors import MxwireError
 from mxwire.link import LinkError
 from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.protocol import Profile, profile_by_name
+from mxwire.protocol.agent.progress import AgentProgress, agent_progress
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.formats import MEDIUM_MXOE
 
@@ -46,8 +47,8 @@ class ProgramOptions:
 
     interfaces: tuple[str, ...]
     """Interfaces by board number; none if the program communicates only with itself."""
-    agent: bool
-    """True if the endpoints are those of the agent of these interfaces."""
+    agent: AgentProgress | None
+    """Progress of the endpoints at the agent of these interfaces; None without an agent."""
     name: str | None
     dialect: Dialect
     profile: Profile
@@ -91,7 +92,7 @@ def read_options(getenv: Getenv) -> ProgramOptions:
         profile = replace(profile, fragment_pipeline=min(max(pipeline, _SHORTEST_PIPELINE), longest))
     return ProgramOptions(
         interfaces=() if _is_set(mx("MX_NO_MYRINET")) else _interfaces(getenv(INTERFACE), dialect),
-        agent=_is_set(getenv(AGENT)),
+        agent=_agent(getenv(AGENT) or "0"),
         name=getenv(NAME) or None,
         dialect=dialect,
         profile=profile,
@@ -104,6 +105,13 @@ def read_options(getenv: Getenv) -> ProgramOptions:
         ignored=tuple(each for each in _WITHOUT_EFFECT if getenv(each) is not None),
         discovery=_seconds(getenv("MXWIRE_DISCOVERY"), LATE_DISCOVERY if any(map(getenv, _OF_MPIRUN)) else DISCOVERY),
     )
+
+
+def _agent(value: str) -> AgentProgress | None:
+    try:
+        return agent_progress(value == "1" if value in ("0", "1") else value)
+    except MxwireError as error:
+        raise MxwireError(f"{AGENT}: {error}") from None
 
 
 def _is_set(value: str | None) -> bool:

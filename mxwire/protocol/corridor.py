@@ -260,3 +260,11 @@ class Ring:
             self._held -= self._read - left
             self._read = left
         return event
+
+    def return_slots(self, count: int) -> bool:
+        """Free the slots of arrivals that were taken from the queue without :meth:`pop`; return False, and do nothing,
+        if there are fewer."""
+        if count > self._held - self.received.count:
+            return False
+        self._held -= count
+        return True

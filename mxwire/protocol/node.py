@@ -195,7 +195,7 @@ class Node:
         session = checked_integer("session", session, NO_SESSION - 1)
         card = board.open(number, session)
         endpoint = self.make_endpoint(card, key, context_bits, context_shift, completions, acked_sends)
-        self.endpoints[card] = endpoint
+        self.endpoints[endpoint.card] = endpoint
         self._open = list(self.endpoints.values())
         return endpoint
 
@@ -263,9 +263,12 @@ class Node:
 
     def receive_local(self, channels: Sequence[LocalChannel], now: int) -> None:
         """Take the records of ``channels``, to other nodes of this host, which have some or have ended (R-LOC-02)."""
-        if self.handler_calls.running:
-            return
-        self.neighbourhood.receive(channels)
+        if not self.handler_calls.running:
+            self.neighbourhood.receive(channels)
+            self.advance(now)
+
+    def advance(self, now: int) -> None:
+        """Make a pass for each endpoint with events in its ring, as after :meth:`receive`."""
         self._progress_ready(now)
         if self.handler_calls.raised:
             self._raise_from_handlers()

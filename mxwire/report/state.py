@@ -29,8 +29,9 @@ _PULLS: Final = (
 _CLIENTS: Final = (
     *number_columns("process"),
     Column("program", code=True),
+    Column("progress"),
     Column("endpoints"),
-    *number_columns("requests", "bytes to send", "records waiting", "attached for"),
+    *number_columns("requests", "bytes to send", "records waiting", "refused", "attached for"),
 )
 _OWED: Final = {"nothing owed": "-", "immediate": "now"}
 
@@ -81,8 +82,9 @@ def _client_row(client: Mapping[str, Any]) -> Row:
         (
             str(client["pid"]),
             printable(str(client["program"])),
+            str(client["progress"]),
             ", ".join(map(str, client["endpoints"])) or "none",
-            *(f"{client[key]:,}" for key in ("requests", "bytes", "records_waiting")),
+            *(f"{client[key]:,}" for key in ("requests", "bytes", "records_waiting", "refused")),
             f"{client['age_ns'] // SECOND} s",
         )
     )

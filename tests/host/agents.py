@@ -85,8 +85,8 @@ def agent_on(link: Link, *, single_copy: bool = True, **options: Any) -> Iterato
 
 @contextmanager
 def attached(link: Link, **options: Any) -> Iterator[Host]:
-    """A host that is attached to an agent on a link; ``options`` are those of the agent's host, except ``spin`` and
-    ``background``, which are the attached host's."""
-    own = {each: options.pop(each) for each in ("spin", "background") if each in options}
-    with agent_on(link, **options), Host.open(link.name, agent=True, **own) as host:
+    """A host that is attached to an agent on a link; ``options`` are those of the agent's host, except ``spin``,
+    ``background`` and ``agent`` (the progress), which are the attached host's."""
+    own = {each: options.pop(each) for each in ("spin", "background", "agent") if each in options}
+    with agent_on(link, **options), Host.open(link.name, **{"agent": True} | own) as host:
         yield host

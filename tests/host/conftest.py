@@ -19,16 +19,18 @@ PATIENCE = 20.0
 
 class Pair:
     """Two hosts with an endpoint each, alpha connected to beta's endpoint 3; ``options`` are alpha's. With ``agent``,
-    the host of that name is attached to an agent."""
+    the host of that name is attached to an agent, with ``match`` or ``card`` progress: "card of alpha"."""
 
     def __init__(self, stack: ExitStack, agent: str = "", **options: Any) -> None:
         self.network = MemoryNetwork()
         self.links = links = self.network.attach(interface_name("a")), self.network.attach(interface_name("b"))
         known = {"peers": {links[1].address: "beta:0"}}
-        self.alpha = stack.enter_context(_open(links[0], agent == "alpha", name="alpha", **known | options))
+        progress, _, name = agent.partition(" of ")
+        mine, other = (progress if name == each else "" for each in ("alpha", "beta"))
+        self.alpha = stack.enter_context(_open(links[0], mine, name="alpha", **known | options))
         # Long messages of beta pass through the channel, those of alpha are copied once.
-        copies = {"single_copy": False} if agent == "beta" else {}
-        self.beta = stack.enter_context(_open(links[1], agent == "beta", name="beta", **copies))
+        copies = {"single_copy": False} if other else {}
+        self.beta = stack.enter_context(_open(links[1], other, name="beta", **copies))
         self.one: Endpoint = self.alpha.open_endpoint(0)
         self.two: Endpoint = self.beta.open_endpoint(3)
         self.partner = self.one.connect("beta", 3, timeout=PATIENCE)
@@ -38,8 +40,8 @@ without_agent = pytest.mark.parametrize("pair", [""], indirect=True, ids=["plain
 """For a test of something that an agent does for its applications, or of the engine inside a host."""
 
 
-def _open(link: Link, agent: bool, **options: Any) -> AbstractContextManager[Host]:
-    return attached(link, **options) if agent else Host(link, **options)
+def _open(link: Link, agent: str, **options: Any) -> AbstractContextManager[Host]:
+    return attached(link, agent=agent, **options) if agent else Host(link, **options)
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def network() -> MemoryNetwork:
     return MemoryNetwork()
 
 
-@pytest.fixture(params=["", "alpha", "beta"], ids=["plain", "agent of alpha", "agent of beta"])
+@pytest.fixture(params=["", *(f"{each} of {name}" for each in ("match", "card") for name in ("alpha", "beta"))])
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Two connected hosts, of which one may be attached to an agent."""
     with ExitStack() as stack:

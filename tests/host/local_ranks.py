@@ -4,8 +4,8 @@
 
 There is a rank per endpoint of each host in the list; the first host is this one. Each rank connects to all others,
 itself included, sends messages of all size classes to each, and checks the ones that it receives. An interface named
-"memory…" has no wire, so that frames on it are lost. FACE is "blocking" or "asyncio"; with "agent-" before it, every
-second rank is attached to the agent of the interface.
+"memory…" has no wire, so that frames on it are lost. FACE is "blocking" or "asyncio"; with "match-" or "card-" before
+it, every second rank is attached to the agent of the interface, with this progress.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def number_of(member: Member) -> int:
     return sum(member[0].encode()) << 8 & 0xFF00 | member[1]
 
 
-def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks", agent: bool = False) -> Any:
+def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks", agent: str = "") -> Any:
     """A host that shares an interface with other processes, or is attached to its agent."""
     if agent:
-        return kind.open(interface, name=name, agent=True)
+        return kind.open(interface, name=name, agent=agent)
     if interface.startswith("memory"):
         sharing = MachineSharing([interface])
         host = kind(MemoryNetwork().attach(), sharing=sharing, name=name, announce=False)
@@ -51,7 +51,7 @@ def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks", agen
     return host
 
 
-def blocking(interface: str, me: Member, members: list[Member], copies: int, agent: bool) -> None:
+def blocking(interface: str, me: Member, members: list[Member], copies: int, agent: str) -> None:
     with opened(Host, interface, copies, me[0], agent) as host:
         endpoint = host.open_endpoint(me[1])
         partners: dict[Member, Any] = {}
@@ -90,7 +90,7 @@ def blocking(interface: str, me: Member, members: list[Member], copies: int, age
         assert frames == 0 or len({name for name, _ in members}) > 1, f"{frames} frames were sent"
 
 
-async def with_asyncio(interface: str, me: Member, members: list[Member], copies: int, agent: bool) -> None:
+async def with_asyncio(interface: str, me: Member, members: list[Member], copies: int, agent: str) -> None:
     async with opened(AsyncHost, interface, copies, me[0], agent) as host:
         endpoint = host.open_endpoint(me[1])
         partners: dict[Member, Any] = {}
@@ -123,7 +123,7 @@ async def with_asyncio(interface: str, me: Member, members: list[Member], copies
 
 def run_rank(face: str, interface: str, me: Member, members: list[Member], copies: int) -> int:
     try:
-        agent = face.startswith("agent-") and me[1] % 2 == 0
+        agent = face.rpartition("-")[0] if me[1] % 2 == 0 else ""
         if face.endswith("blocking"):
             blocking(interface, me, members, copies, agent)
         else:

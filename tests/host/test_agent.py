@@ -8,20 +8,23 @@ import os
 import signal
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.host import Host, HostClosedError, HostError
+from mxwire.host import Endpoint, Host, HostClosedError, HostError
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing, agent_path
 from mxwire.host.state_socket import read_states
 from mxwire.link import LinkError, MemoryNetwork
 from mxwire.link.local import SharedMemoryPath
-from mxwire.protocol import Status
-from mxwire.protocol.agent_records import AGENT_HEAD, AgentRecord
+from mxwire.protocol import Partner, Status
+from mxwire.protocol.agent.records import AGENT_HEAD, AgentRecord
+from mxwire.protocol.counters import Counter
+from mxwire.protocol.profile import OPEN_MX_1_5
 
 from .agents import ROOT, agent_on, agent_program, interface_name, program
 from .conftest import PATIENCE
@@ -31,7 +34,7 @@ CLIENT = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from mxwire.host import Host
-with Host.open(sys.argv[1], agent=True) as host:
+with Host.open(sys.argv[1], agent=sys.argv[3]) as host:
     endpoint = host.open_endpoint(int(sys.argv[2]))
     print("ready", flush=True)
     while True:
@@ -46,10 +49,11 @@ def interface(runtime: Path) -> str:
     return interface_name("a")
 
 
-def test_a_killed_agent_ends_all_calls_and_the_next_one_serves(interface):
+@pytest.mark.parametrize("progress", ["match", "card"])
+def test_a_killed_agent_ends_all_calls_and_the_next_one_serves(interface, progress):
     """Also waits in other threads; the host of before stays closed, and a new one attaches."""
     with agent_program(interface, "alpha") as agent:
-        host = Host.open(interface, agent=True)
+        host = Host.open(interface, agent=progress)
         with host, host.open_endpoint(1) as endpoint:
             posted = endpoint.ireceive(5, maximum=100)
             errors: list[Status] = []
@@ -74,14 +78,16 @@ def test_a_killed_agent_ends_all_calls_and_the_next_one_serves(interface):
                 endpoint.ireceive(7, maximum=1)
             with pytest.raises(HostClosedError, match="endpoint closed"):
                 host.open_endpoint()
-    with agent_program(interface, "alpha"), Host.open(interface, agent=True) as host:
+    with agent_program(interface, "alpha"), Host.open(interface, agent=progress) as host:
         endpoint = host.open_endpoint(1)
         endpoint.send(endpoint.own_partner, b"again", 3)
         assert bytes(endpoint.receive(3, timeout=PATIENCE)) == b"again"
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(interface, how):
+@pytest.mark.parametrize(
+    ("how", "progress"), [(signal.SIGKILL, "match"), (signal.SIGSTOP, "match"), (signal.SIGKILL, "card")]
+)
+def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(interface, how, progress):
     """In the middle of large messages, and with receives posted."""
     network = MemoryNetwork()
     changes = []
@@ -90,7 +96,7 @@ def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(int
         agent._on_change = lambda client, came, reason: changes.append((client.process, came, reason))
         other = stack.enter_context(Host.open(interface, agent=True)).open_endpoint(2)
         far = stack.enter_context(Host(network.attach("b"), name="beta")).open_endpoint(0)
-        with program(CLIENT, interface, "1") as client:
+        with program(CLIENT, interface, "1", progress) as client:
             victim = far.connect("alpha", 1, timeout=PATIENCE)
             far.send(victim, b"hello", 5, timeout=PATIENCE)
             assert bytes(far.receive(5, timeout=PATIENCE)) == b"hello"
@@ -158,8 +164,8 @@ def test_an_interface_has_one_agent(interface):
 @pytest.mark.interpreted("compiled code has the constant")
 def test_another_version_is_refused_by_name(interface, monkeypatch):
     with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent:
-        monkeypatch.setattr("mxwire.protocol.attached.AGENT_VERSION", 1)
-        monkeypatch.setattr("mxwire.protocol.served.AGENT_VERSION", 2)
+        monkeypatch.setattr("mxwire.protocol.agent.node.AGENT_VERSION", 1)
+        monkeypatch.setattr("mxwire.protocol.agent.served.AGENT_VERSION", 2)
         with pytest.raises(LinkError, match=r"refuses: mxwire .*, whose protocol for applications is 2, not 1; end it"):
             Host.open(interface, agent=True)
         until(lambda: not agent.clients)
@@ -186,7 +192,7 @@ def test_options_that_contradict_the_agent_are_refused(interface, options, text)
 def test_an_endpoint_of_another_program_is_taken(interface):
     with (
         agent_on(MemoryNetwork().attach(interface), name="alpha"),
-        program(CLIENT, interface, "1") as client,
+        program(CLIENT, interface, "1", "match") as client,
         Host.open(interface, agent=True) as host,
     ):
         with pytest.raises(HostError, match=f"endpoint 1 of {interface} is taken by process {client.pid}") as error:
@@ -198,24 +204,29 @@ def test_an_endpoint_of_another_program_is_taken(interface):
 def test_the_state_of_an_agent_lists_its_programs(interface):
     with (
         agent_on(MemoryNetwork().attach(interface), name="alpha") as agent,
-        program(CLIENT, interface, "1") as client,
+        program(CLIENT, interface, "1", "card") as client,
         Host.open(interface, agent=True) as host,
     ):
         host.open_endpoint(4).ireceive(1, maximum=10)
-        until(lambda: all(each.served.request_count for each in agent.clients))
-        [state] = read_states()
-        rows = [(each["pid"], each["endpoints"], each["requests"]) for each in state["clients"]]
-        assert sorted(rows) == sorted([(client.pid, [1], 1), (os.getpid(), [4], 1)])
-        assert sorted(each["endpoint"] for each in state["endpoints"]) == [1, 4]
+        until(lambda: agent.clients[1].served.request_count)
+        states = list(read_states())
+        [state] = [each for each in states if "clients" in each]
+        rows = [(each["pid"], each["progress"], each["endpoints"], each["requests"]) for each in state["clients"]]
+        assert sorted(rows) == sorted([(client.pid, "card", [1], 0), (os.getpid(), "match", [4], 1)])
+        # The library of the other one is in the program, which is a host of its own.
+        [own] = [each for each in states if "clients" not in each]
+        assert [[each["endpoint"] for each in host["endpoints"]] for host in (state, own)] == [[4], [1]]
 
 
 def test_programs_of_one_agent_and_hosts_without_it_exchange_messages(interface):
     """Through the agent, and past it: another process on the same interface."""
     own = "Host(MemoryNetwork().attach(sys.argv[1]), name='alpha', sharing=MachineSharing([sys.argv[1]]))"
     imports = "from mxwire.link import MemoryNetwork\nfrom mxwire.host.sharing import MachineSharing\n"
-    echo = CLIENT.replace("Host.open(sys.argv[1], agent=True)", own).replace("from mxwire", f"{imports}from mxwire", 1)
+    echo = CLIENT.replace("Host.open(sys.argv[1], agent=sys.argv[3])", own).replace(
+        "from mxwire", f"{imports}from mxwire", 1
+    )
     with agent_on(MemoryNetwork().attach(interface), name="alpha"), ExitStack() as stack:
-        stack.enter_context(program(CLIENT, interface, "1"))
+        stack.enter_context(program(CLIENT, interface, "1", "match"))
         stack.enter_context(program(echo, interface, "2"))
         endpoint = stack.enter_context(Host.open(interface, agent=True)).open_endpoint(3)
         for number, size in itertools.product((1, 2, 3), (0, 100, 4097, 32_768, 32_769, 2_000_000)):
@@ -275,8 +286,8 @@ def test_a_program_names_only_its_own_endpoints(interface):
 
 @pytest.mark.interpreted("compiled code has the constants")
 def test_more_requests_than_an_agent_allows_end_without_resources(interface, monkeypatch):
-    monkeypatch.setattr("mxwire.protocol.served._REQUESTS_MAXIMUM", 4)
-    monkeypatch.setattr("mxwire.protocol.served._STAGED_MAXIMUM", 100_000)
+    monkeypatch.setattr("mxwire.protocol.agent.served_side._REQUESTS_MAXIMUM", 4)
+    monkeypatch.setattr("mxwire.protocol.agent.served_side._HELD_MAXIMUM", 100_000)
     link = MemoryNetwork().attach(interface)
     with agent_on(link, single_copy=False, name="alpha"), Host.open(interface, agent=True) as host:
         endpoint = host.open_endpoint(1)
@@ -312,6 +323,59 @@ def test_a_message_does_not_wait_for_a_program_that_computes(interface):
         assert bytes(endpoint.wait(posted, PATIENCE)) == content
 
 
+def test_a_card_pulls_while_a_program_computes_but_matches_nothing(interface):
+    """The library runs in the calls of the program: it matches the message, and the card does the rest."""
+    network = MemoryNetwork()
+    with (
+        agent_on(network.attach(interface), name="alpha") as agent,
+        Host(network.attach("b"), name="beta") as beta,
+        Host.open(interface, agent="card", background=False) as host,
+    ):
+        endpoint, far = host.open_endpoint(1), beta.open_endpoint(0)
+        content, memory = Random(1).randbytes(1_000_000), bytearray(1_000_000)
+        posted = endpoint.ireceive(3, buffer=memory)
+        partner = connected(far, host)
+        counters = agent.core.node.interfaces[0].counters
+        send = far.isend(partner, content, 3)
+        until(lambda: counters[Counter.RECV_RNDV])
+        assert not counters[Counter.SEND_PULL_REQUEST] and not any(memory)
+        until(lambda: host.poll() or endpoint.engine.card.pulls)
+        until(lambda: memory == content)
+        assert not posted.done and not send.done
+        assert len(endpoint.wait(posted, PATIENCE)) == len(content)
+        far.wait(send, PATIENCE)
+
+
+def test_a_program_that_makes_no_calls_loses_frames_when_the_ring_is_full(interface):
+    """And gets them by retransmission: the ring at the agent has no slots for it until it has taken what is there."""
+    network = MemoryNetwork()
+    profile = replace(OPEN_MX_1_5, ring_size=8)
+    with (
+        agent_on(network.attach(interface), name="alpha", profile=profile) as agent,
+        Host(network.attach("b"), name="beta") as beta,
+        Host.open(interface, agent="card", background=False) as host,
+    ):
+        endpoint, far = host.open_endpoint(1), beta.open_endpoint(0)
+        partner = connected(far, host)
+        sends = [far.isend(partner, bytes([each]), each) for each in range(40)]
+        until(lambda: agent.core.node.interfaces[0].counters[Counter.DROP_RING_FULL])
+        for number in range(40):
+            assert bytes(endpoint.receive(number, timeout=PATIENCE)) == bytes([number])
+        assert all(each.done for each in sends)
+
+
+def connected(far: Endpoint, host: Host) -> Partner:
+    """Connect to endpoint 1 of a host that runs only within its calls."""
+    connecting = far.iconnect(host.addresses[0], 1)
+    until(lambda: host.poll() or connecting.done)
+    return far.wait(connecting, PATIENCE)
+
+
+def test_an_unknown_progress_is_refused_with_the_nearest(interface):
+    with pytest.raises(MxwireError, match=r"no progress 'cart' \(did you mean card\?\): use match or card"):
+        Host.open(interface, agent="cart")
+
+
 @pytest.mark.parametrize("copies", [1, 2])
 def test_allocated_memory_is_mapped_by_both(interface, copies):
     """Also where the agent may not access other memory: no message passes through the channel then."""
@@ -341,7 +405,7 @@ def test_allocated_memory_is_mapped_by_both(interface, copies):
 
 @pytest.mark.interpreted("compiled code has the constants")
 def test_more_memory_than_an_agent_maps_is_treated_like_other_memory(interface, monkeypatch):
-    monkeypatch.setattr("mxwire.protocol.served._SHARED_MAXIMUM", 20)
+    monkeypatch.setattr("mxwire.protocol.agent.served_side._SHARED_MAXIMUM", 20)
     with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, Host.open(interface, agent=True) as host:
         endpoint = host.open_endpoint(1)
         areas = [endpoint.allocate(50_000) for _ in range(24)]

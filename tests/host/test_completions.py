@@ -34,7 +34,7 @@ class QueuePair(Pair):
         self.back = self.two.connect("alpha", 0, timeout=PATIENCE)
 
 
-@pytest.fixture(params=["", "beta"], ids=["plain", "agent"])
+@pytest.fixture(params=["", "match of beta", "card of beta"])
 def pair(request: pytest.FixtureRequest) -> Iterator[QueuePair]:
     with ExitStack() as stack:
         yield QueuePair(stack, request.param)

@@ -69,13 +69,13 @@ def echo(interface: str, copies: int = 1) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize(
     ("face", "count", "copies"),
-    [("blocking", 8, 1), ("blocking", 3, 2), ("asyncio", 4, 1), ("agent-blocking", 5, 1), ("agent-asyncio", 3, 2)],
+    [("blocking", 8, 1), ("blocking", 3, 2), ("asyncio", 4, 1), ("match-blocking", 5, 1), ("card-asyncio", 3, 2)],
 )
 def test_all_to_all(interface, face, count, copies):
     """R-LOC-02: each rank with each, itself included, in all size classes; no frame leaves. Ranks that are attached to
     an agent are ranks like others."""
     words = [sys.executable, FOLDER / "local_ranks.py", face, interface, f"ranks:{count}", str(copies)]
-    with agent_program(interface, "ranks") if face.startswith("agent-") else nullcontext():
+    with agent_program(interface, "ranks") if "-" in face else nullcontext():
         ranks = start(words, stderr=subprocess.PIPE, text=True)
         assert ranks is not None
         _, errors = ranks.communicate(timeout=PATIENCE * 3)

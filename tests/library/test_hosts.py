@@ -146,18 +146,25 @@ def agent(machines: Machines) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("agent")
-@pytest.mark.parametrize("host", ["alpha", "beta"])
-def test_a_program_that_is_attached_to_an_agent(machines: Machines, host: str):
+@pytest.mark.parametrize(("host", "progress"), [("alpha", "1"), ("beta", "1"), ("beta", "card")])
+def test_a_program_that_is_attached_to_an_agent(machines: Machines, host: str, progress: str):
     """Messages of all kinds with a program on another host, and with one on the same host without the agent."""
-    with machines.running("alpha", str(machines.pair), "serve", "36", MXWIRE_AGENT="1") as server:
+    with machines.running("alpha", str(machines.pair), "serve", "36", MXWIRE_AGENT=progress) as server:
         expect_line(server, "ready\n")
         succeeded(machines.play("talk", host=host))
         ended(server)
 
 
-def test_a_program_without_its_agent_ends_with_one_line(machines: Machines):
-    done = machines.play("talk", host="alpha", MXWIRE_AGENT="1")
-    assert done.returncode != 0 and "no agent of this user has the interface: start one (mxwire agent -i" in done.stderr
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        ("1", "no agent of this user has the interface: start one (mxwire agent -i"),
+        ("crad", "MXWIRE_AGENT: an agent has no progress 'crad' (did you mean card?): use match or card"),
+    ],
+)
+def test_a_program_without_its_agent_ends_with_one_line(machines: Machines, progress: str, text: str):
+    done = machines.play("talk", host="alpha", MXWIRE_AGENT=progress)
+    assert done.returncode != 0 and text in done.stderr
 
 
 def test_two_processes_of_one_host(machines: Machines):

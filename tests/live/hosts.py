@@ -114,8 +114,8 @@ class LivePair:
 @contextmanager
 def near_and_far(ports: tuple[Port, Port], process: FarProcess, dialect: str, **options: Any) -> Iterator[Joined]:
     """A host of this process, and one of another process, on ports with the MTU that the dialect is spoken at; after
-    "agent " in ``dialect``, the near one is attached to an agent."""
-    attached, dialect = dialect.startswith("agent "), dialect.removeprefix("agent ")
+    "match " or "card " in ``dialect``, the near one is attached to an agent, with this progress."""
+    attached, _, dialect = dialect.rpartition(" ")
     for port in ports:
         port.link("mtu", str(DIALECTS[dialect]))
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ def near_and_far(ports: tuple[Port, Port], process: FarProcess, dialect: str, **
             stack.enter_context(
                 running_agent(stack.enter_context(open_host(ports[0], "near", dialect=dialect, **options_of_agent)))
             )
-            options = {"agent": True}
+            options = {"agent": attached}
         near = stack.enter_context(open_host(ports[0], "near", dialect=dialect, **options))
         far = process.open_host("far", dialect=dialect, **({} if attached else options))
         stack.callback(far.close)

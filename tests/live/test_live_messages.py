@@ -43,7 +43,7 @@ def bridged(shared_laboratory: Laboratory) -> Iterator[Bridged]:
         yield Bridged(shared_laboratory.bridged(4, 9000), stack)
 
 
-@pytest.fixture(scope="module", params=[*DIALECTS, "agent mxoe"])
+@pytest.fixture(scope="module", params=[*DIALECTS, "match mxoe", "card mxoe"])
 def dialect(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -123,7 +123,7 @@ def test_four_hosts_in_four_processes_on_a_bridge_all_talk_to_all(bridged, diale
     names, endpoints = ["near", "far", "third", "fourth"], [pair.one, pair.two]
     with ExitStack() as stack:
         for process, name in zip(bridged.processes(3)[1:], names[2:], strict=True):
-            spoken = dialect.removeprefix("agent ")
+            spoken = dialect.rpartition(" ")[2]
             process.port.link("mtu", str(DIALECTS[spoken]))
             host = process.open_host(name, dialect=spoken)
             stack.callback(host.close)

@@ -20,7 +20,7 @@ from .namespaces import Laboratory
 SIZES = [0, 32, 128, 1452, 4096, 32768, 300_001]
 
 
-@pytest.fixture(scope="module", params=["mxoe", "omx:1500", "agent mxoe"])
+@pytest.fixture(scope="module", params=["mxoe", "omx:1500", "match mxoe", "card mxoe"])
 def joined(shared_laboratory: Laboratory, request: pytest.FixtureRequest) -> Iterator[Joined]:
     with ExitStack() as stack:
         ports = shared_laboratory.pair(9000)

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.protocol import Node
-from mxwire.protocol.agent_records import AGENT_HEAD, PLACE, AgentRecord
-from mxwire.protocol.attached import AttachedNode
-from mxwire.protocol.served import ServedClient
+from mxwire.protocol import Node, Status
+from mxwire.protocol.agent.attached import AttachedNode
+from mxwire.protocol.agent.attached_card import CardNode
+from mxwire.protocol.agent.records import AGENT_HEAD, OPEN_OPTIONS, PLACE, AgentEndedError, AgentRecord, RecordFlag
+from mxwire.protocol.agent.served import ServedClient
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.pull import PullSource
 from mxwire.simulation.local_path import SimulatedChannel, SimulatedPath
 
 ADDRESS = b"\2\0\0\0\0\1"
+OTHER = b"\2\0\0\0\0\2"
 FACTS: dict[str, Any] = {
     "version": "1",
     "name": "alpha",
@@ -76,7 +80,7 @@ class Served:
 
     def turn(self) -> bool:
         """Take records, make a pass and report; return False if the application must be dropped."""
-        kept = self.client.receive()
+        kept = self.client.receive(self.now)
         for _ in range(4):
             self.now += 1_000_000
             self.node.transmit(self.now)
@@ -93,11 +97,19 @@ class Served:
         """The node of the application."""
         return AttachedNode(self.near, lambda: (self.turn(), None)[1], "the agent")
 
+    def attach_card(self) -> CardNode:
+        """The node of an application that runs the library itself."""
+        return CardNode(self.near, lambda: (self.turn(), None)[1], "the agent", rng=Random(2))
+
 
 def serve_records(records: list[bytes]) -> None:
-    """Serve an application that attaches, opens an endpoint, and sends ``records``; the agent's node stays usable."""
+    """Serve an application that attaches, opens an endpoint and the card's side of another one, and sends ``records``;
+    the agent's node stays usable."""
     served = Served(OwnMemory(100_000))
     served.attach().open_endpoint(1)
+    head = AGENT_HEAD.pack(AgentRecord.OPEN, 0, RecordFlag.CARD, 0, 2, 0, 0, 0, 0, 2)
+    served.near.put(head + OPEN_OPTIONS.pack(*7 * [0]))
+    served.turn()
     for record in records:
         if not served.near.put(record):
             served.turn()
@@ -107,7 +119,7 @@ def serve_records(records: list[bytes]) -> None:
         if not served.turn():
             break
     served.client.close()
-    assert not served.node.endpoints and served.client.request_count == served.client.held_bytes == 0
+    assert not served.node.interfaces[0].endpoints and served.client.request_count == served.client.held_bytes == 0
     served.node.open_endpoint(1)
 
 
@@ -130,6 +142,33 @@ def answer_records(records: list[bytes]) -> None:
     node.leave()
 
 
+def answer_card_records(records: list[bytes]) -> None:
+    """Have an application that runs the library itself take ``records`` from its agent, while it pulls messages."""
+    served = Served()
+    node = served.attach_card()
+    endpoint = node.open_endpoint(1)
+    peer = node.add_peer(OTHER, "beta")
+    source = PullSource(peer, 0, 1, 2, 3, 0)
+    for length in (100, 40_000):
+        endpoint.card.start_pull(source, Segments(bytearray(length), writable=True), length, Receiver(), 0)
+    served.near.arrived.clear()
+    for number, record in enumerate(records, 1):
+        served.near.arrived.append(record)
+        try:
+            node.receive_local([served.near], number * 1_000_000)
+        except AgentEndedError:
+            break
+        node.transmit(number * 1_000_000)
+    node.leave()
+
+
+class Receiver:
+    """A receive whose pull may end."""
+
+    def pull_ended(self, status: Status, transferred: int) -> None:
+        """Take the end of the pull."""
+
+
 def record_from(data: bytes) -> bytes:
     """A record with a plausible head from a few bytes: most numbers are small, so that they name something."""
     draw = Random(data)
@@ -139,8 +178,8 @@ def record_from(data: bytes) -> bytes:
     head = AGENT_HEAD.pack(
         draw.choice(kinds),
         draw.choice((0, 0, 0, 95, 255)),
-        draw.randrange(512),
-        draw.choice((0, 1, 1, 1, 2)),
+        draw.choice((*range(8), draw.randrange(1024))),
+        draw.choice((0, 1, 1, 2, 2, 3)),
         *(number(small) for _ in range(6)),
     )
     if draw.random() < 0.3:

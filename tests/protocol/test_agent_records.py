@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from mxwire.errors import InvalidRecordError
 from mxwire.protocol import LocalProtocolError, Status
-from mxwire.protocol.agent_records import AGENT_HEAD, PLACE, AgentEndedError, AgentHead, AgentRecord
+from mxwire.protocol.agent.node import AgentFacts
+from mxwire.protocol.agent.records import AGENT_HEAD, PLACE, AgentEndedError, AgentHead, AgentRecord
+from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
 from mxwire.protocol.arguments import Segments
-from mxwire.protocol.attached import AgentFacts
-from mxwire.protocol.remote_segments import RemoteSegments, SharedSegments
 
-from .agent_channel import ADDRESS, OwnMemory, Served, answer_records, record_from, serve_records
+from .agent_channel import ADDRESS, OwnMemory, Served, answer_card_records, answer_records, record_from, serve_records
 
 SEEDS = st.lists(st.binary(min_size=4, max_size=4), max_size=30)
 
@@ -37,6 +37,12 @@ def test_an_agent_survives_any_record(records):
 @given(SEEDS)
 def test_an_application_survives_plausible_records(seeds):
     answer_records([record_from(each) for each in seeds])
+
+
+@settings(max_examples=150)
+@given(SEEDS)
+def test_an_application_that_runs_the_library_survives_plausible_records(seeds):
+    answer_card_records([record_from(each) for each in seeds])
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"version": 1}', b"\xff"])
@@ -140,7 +146,7 @@ def collect(served: Served, endpoint: Any, number: int, length: int, data: bytes
 @pytest.mark.interpreted("compiled code has the constants")
 def test_messages_that_are_collected_at_once_share_a_bound(monkeypatch):
     """The bound holds for all parts, not only for the first ones; a message that exceeds it is forgotten."""
-    monkeypatch.setattr("mxwire.protocol.served._STAGED_MAXIMUM", 1000)
+    monkeypatch.setattr("mxwire.protocol.agent.served_side._HELD_MAXIMUM", 1000)
     served = Served()
     endpoint = served.attach().open_endpoint(1)
     for number in (101, 102):
@@ -160,7 +166,7 @@ def test_a_claim_without_memory_is_refused(monkeypatch):
     served = Served()
     node = served.attach()
     endpoint = node.open_endpoint(1)
-    monkeypatch.setattr("mxwire.protocol.served._STAGED_MAXIMUM", 1000)
+    monkeypatch.setattr("mxwire.protocol.agent.served_side._HELD_MAXIMUM", 1000)
     with pytest.raises(LocalProtocolError) as error:
         endpoint.claim(bytearray(1001), 7)
     assert error.value.status is Status.NO_RESOURCES

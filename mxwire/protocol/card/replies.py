@@ -142,6 +142,15 @@ class RegionTable:
         del self._live[region.number]
         self._free.append(region.number)
 
+    def adopt(self, region: Region) -> bool:
+        """Enter a region whose number and use counter another process has chosen; return False if its number is in
+        use."""
+        return self._live.setdefault(region.number, region) is region
+
+    def withdraw(self, number: int) -> None:
+        """Remove a region that was adopted."""
+        self._live.pop(number, None)
+
     def at(self, number: int) -> Region | None:
         """The region with an id, or None."""
         return self._live.get(number)

@@ -333,12 +333,12 @@ class Receive(MessageTarget):
         self.fire(ReceiveEvent.CANCEL, Status.CANCELLED, 0)
         return True
 
-    def close(self) -> None:
+    def close(self, status: Status = Status.CANCELLED) -> None:
         """End the receive, since its endpoint closes."""
         if self.waiting:
             self._withdraw()
         if self.can(ReceiveEvent.CLOSE):
-            self.fire(ReceiveEvent.CLOSE, Status.CANCELLED, 0)
+            self.fire(ReceiveEvent.CLOSE, status, 0)
 
     def _withdraw(self) -> None:
         """Remove the receive from the posted receives."""

@@ -1,41 +1,28 @@
-"""The application's side of a channel to an agent: a node whose endpoints pass all calls to the agent.
+"""An endpoint of an application whose card and library are in an agent: it passes all calls to the agent.
 
-``agent_records.py`` describes the records. An :class:`AttachedNode` has the peers of the agent, with their indexes, and
-endpoints with the calls, requests and partners of every endpoint, so that all kinds of hosts use it like another node.
-It has no frames and no timers: requests end by records. A call whose result the application needs at once (an open,
-a probe, a cancellation) waits for the agent's answer, by ``wait``, which the caller of the node provides.
+Requests end by records. A call whose result the application needs at once (a probe, a cancellation) waits for the
+agent's answer. ``served_endpoint.py`` is the other side.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from random import Random
 from typing import Any, Final, SupportsIndex
 
 from mxwire.errors import InvalidRecordError, MxwireError
-from mxwire.frames import FrameBatch
-from mxwire.protocol.agent_records import (
-    AGENT_HEAD_SIZE,
-    AGENT_VERSION,
-    ANY_ENDPOINT,
+from mxwire.protocol.agent.node import AgentNode
+from mxwire.protocol.agent.records import (
     INLINE_MAXIMUM,
     NO_PARTNER,
-    OPEN_OPTIONS,
-    PLACE,
     SECONDS,
     UNACKED_ROW,
-    AgentEndedError,
     AgentHead,
     AgentRecord,
-    AgentRefusalError,
     RecordFlag,
-    RecordOutbox,
 )
-from mxwire.protocol.arguments import Segments, checked_integer, ethernet_address
+from mxwire.protocol.agent.served_endpoint import FORWARDED_EVENTS
+from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
-from mxwire.protocol.card.outgoing import FEW
 from mxwire.protocol.library.connect import ConnectCall, ConnectEvent
 from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, EngineEndpoint, Handler, Send
 from mxwire.protocol.library.inbound import Unexpected
@@ -43,53 +30,12 @@ from mxwire.protocol.library.matching import HandlerCalls, Matching
 from mxwire.protocol.library.outbound import LocalEvent, LocalSend
 from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request
 from mxwire.protocol.library.receive import Receive, ReceiveEvent
-from mxwire.protocol.neighbours import LocalChannel
-from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
-from mxwire.protocol.profile import OPEN_MX_1_5, Profile, profile_by_name
-from mxwire.protocol.served import FORWARDED_EVENTS
+from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
-from mxwire.wire.dialect import as_dialect
-from mxwire.wire.numbers import NO_PEER_INDEX
 
 _ENDPOINT: Final = 0xFF
-_RECORDS: Final = 4096
-"""Maximum number of records taken before the caller of the node has its turn."""
-_NO_FRAMES: Final[list[bytes]] = []
 _SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
-
-
-class AgentFacts:
-    """The properties of an agent's host, as the agent describes them.
-
-    Raises :class:`~mxwire.errors.InvalidRecordError` for a description of another form.
-    """
-
-    __slots__ = ("addresses", "dialect", "interfaces", "mtus", "name", "profile", "version")
-
-    def __init__(self, data: bytes) -> None:
-        try:
-            facts = json.loads(data)
-            self.version = str(facts["version"])
-            self.name = str(facts["name"])
-            """Host name without the number of an interface."""
-            self.interfaces = [str(each) for each in facts["interfaces"]]
-            self.addresses = [ethernet_address(bytes.fromhex(each)) for each in facts["addresses"]]
-            self.mtus = [int(each) for each in facts["mtus"]]
-            self.dialect = as_dialect(str(facts["dialect"]))
-            self.profile: Profile = _profile(str(facts["profile"]))
-        except (ValueError, KeyError, TypeError, MxwireError) as error:
-            raise InvalidRecordError(f"the agent describes itself in another form: {error!r}") from None
-        if not len(self.interfaces) == len(self.addresses) == len(self.mtus) or not self.interfaces:
-            raise InvalidRecordError("the agent describes its interfaces incompletely")
-
-
-def _profile(name: str) -> Profile:
-    try:
-        return profile_by_name(name)
-    except MxwireError:
-        # A profile that a program of the agent has made: the application uses only its limits.
-        return OPEN_MX_1_5
 
 
 class AttachedSend(LocalSend):
@@ -139,10 +85,10 @@ class AttachedReceive(Receive):
         self.fire(ReceiveEvent.CANCEL, Status.CANCELLED, 0)
         return True
 
-    def close(self) -> None:
+    def close(self, status: Status = Status.CANCELLED) -> None:
         """End the receive, since its endpoint closes."""
         if self.can(ReceiveEvent.CLOSE):
-            self.fire(ReceiveEvent.CLOSE, Status.CANCELLED, 0)
+            self.fire(ReceiveEvent.CLOSE, status, 0)
 
     def ended(self, status: Status, transferred: int) -> None:
         """End the receive with the agent's status."""
@@ -212,7 +158,7 @@ class AttachedEndpoint(EngineEndpoint):
 
     def __init__(
         self,
-        node: AttachedNode,
+        node: AgentNode,
         card: CardEndpoint,
         key: int,
         handle: int,
@@ -475,7 +421,7 @@ class AttachedEndpoint(EngineEndpoint):
             # If the agent ends now, it does not use the memory either.
             with suppress(MxwireError):
                 self.agent.ask(AgentRecord.CLOSE, handle=self.handle)
-        self.agent.forget_endpoint(self)
+        self.agent.forget_side(self.handle)
         super().close()
         self.pending.clear()
 
@@ -600,367 +546,3 @@ def _at_agent(endpoint: LibraryEndpoint) -> AttachedEndpoint:
 
 def _place(partner: Partner) -> int:
     return partner.peer.index << 8 | partner.number
-
-
-class AgentIndexes:
-    """The indexes of peers, which the agent chooses: the :class:`~mxwire.protocol.peers.Sharing` of a node that is
-    attached to it."""
-
-    def __init__(self) -> None:
-        self.indexes: dict[bytes, int] = {}
-
-    def place_of(self, address: bytes) -> int | None:
-        """The index that the agent has reported."""
-        return self.indexes.get(address)
-
-    def leave(self, address: bytes) -> None:
-        """Forget a peer."""
-        self.indexes.pop(address, None)
-
-    def index_of(self, address: bytes) -> int | None:
-        """None: all peers of the agent are in the table of the node."""
-        return None
-
-    def address_at(self, index: int) -> bytes | None:
-        """None: all peers of the agent are in the table of the node."""
-        return None
-
-    def news(self) -> Sequence[bytes]:
-        """No addresses: the agent reports new peers."""
-        return ()
-
-    def name_of(self, address: bytes) -> str | None:
-        """None: the agent reports the names."""
-        return None
-
-    def learn(self, address: bytes, name: str | None) -> None:
-        """Do nothing: the agent learns the names."""
-
-    def may_query(self, interface: int, address: bytes, now: int, interval: int) -> bool:
-        """False: the agent queries."""
-        return False
-
-    def elsewhere(self, interface: int, endpoint: int) -> bool:
-        """False: no frame arrives here."""
-        return False
-
-    def speaks(self, interface: int) -> bool:
-        """False: the agent answers for the interface."""
-        return False
-
-
-def _ignore_end(_: AgentEndedError) -> None:
-    """Do nothing: there is no host yet."""
-
-
-class AttachedNode(Node):
-    """A node whose endpoints are at an agent, behind ``channel``.
-
-    ``wait`` returns when the channel has records or has ended, and raises an error if the agent does not answer;
-    ``agent`` names the agent in errors.
-    Raises :class:`~mxwire.protocol.status.LocalProtocolError` if the agent refuses, for example because its version is
-    another one.
-    """
-
-    def __init__(self, channel: LocalChannel, wait: Callable[[], None], agent: str) -> None:
-        self.ended = False
-        """True if the agent has ended, or the host has left it."""
-        self.channel = channel
-        self.out = RecordOutbox(channel)
-        """Records for the agent."""
-        self.wait = wait
-        self.on_end: Callable[[AgentEndedError], object] = _ignore_end
-        """Called before a question raises the error, so that the host ends with it."""
-        self.agent = agent
-        self._shared: list[tuple[int, int]] = []
-        """Address and length of memory that the agent has mapped too."""
-        self.in_place = False
-        """True if the agent can access the memory of this process."""
-        self._numbers = 0
-        self._answers: dict[int, tuple[AgentHead, bytes]] = {}
-        self._early: list[tuple[AgentHead, bytes]] = []
-        """Peers that were reported before the node was complete, and records of endpoints that are being opened."""
-        self._attached: dict[int, AttachedEndpoint] = {}
-        """The open endpoints by handle."""
-        self._handle = 0
-        self._news = False
-        """True if records were taken outside of :meth:`receive_local`, whose effects the caller has not seen."""
-        self._complete = False
-        self._indexes = AgentIndexes()
-        self.facts = self._attach_to_agent()
-        facts = self.facts
-        for head, _ in self._early:
-            self._indexes.indexes[_address(head)] = head.number
-        super().__init__(
-            facts.addresses,
-            facts.name,
-            dialect=facts.dialect,
-            profile=facts.profile,
-            rng=Random(0),
-            sharing=self._indexes,
-            report_completed=False,
-        )
-        self._complete = True
-        for head, data in self._early:
-            self._take_peer(head, data)
-        self._early.clear()
-
-    def _attach_to_agent(self) -> AgentFacts:
-        number = self.next_number()
-        self.out.put(AgentRecord.ATTACH, number=AGENT_VERSION)
-        # The number of this record is the version, which the answer repeats.
-        assert number == AGENT_VERSION
-        answer, data = self._answer_to(number)
-        self.in_place = bool(answer.flags & RecordFlag.IN_PLACE)
-        return AgentFacts(data)
-
-    def describe(self, memory: Segments) -> bytes:
-        """Addresses and lengths of the segments of a long message, for the agent; empty if it cannot access them."""
-        if memory.length <= INLINE_MAXIMUM or not (self.in_place or self._shared):
-            return b""
-        places = [each for each in memory.places() if each[1]]
-        if not self.in_place and not (len(places) == 1 and self._is_shared(*places[0])):
-            return b""
-        return b"".join(PLACE.pack(*each) for each in places)
-
-    def _is_shared(self, place: int, size: int) -> bool:
-        return any(start <= place and place + size <= start + length for start, length in self._shared)
-
-    def share(self, place: int, length: int) -> bool:
-        """Announce memory at an address, whose descriptor the caller has passed to the agent; return False if the agent
-        does not map it, since it has mapped too many areas."""
-        # Without waiting, more descriptors could be passed than the agent keeps until it takes their records.
-        answer, _ = self.ask(AgentRecord.SHARE, extra=place, length=length)
-        mapped = bool(answer.flags & RecordFlag.YES)
-        if mapped:
-            self._shared.append((place, length))
-        return mapped
-
-    # Records.
-
-    def next_number(self) -> int:
-        """A number for a request or a question."""
-        self._numbers += 1
-        return self._numbers
-
-    def ask(self, kind: AgentRecord, **fields: Any) -> tuple[AgentHead, bytes]:
-        """Ask the agent, and wait for its answer.
-
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if it refuses, and
-        :class:`~mxwire.protocol.agent_records.AgentEndedError` or the error of ``wait`` if it has ended.
-        """
-        number = self.next_number()
-        self.out.put(kind, number=number, **fields)
-        return self._answer_to(number)
-
-    def _answer_to(self, number: int) -> tuple[AgentHead, bytes]:
-        while number not in self._answers:
-            try:
-                self._must_not_have_ended()
-            except AgentEndedError as error:
-                self.on_end(error)
-                raise
-            self.wait()
-            self._take_all()
-            self._news = True
-        head, data = self._answers.pop(number)
-        if head.kind == AgentRecord.REFUSED:
-            raise AgentRefusalError(head.status, data.decode("utf-8", "replace"))
-        return head, data
-
-    def receive_local(self, channels: Sequence[LocalChannel], now: int) -> None:
-        """Take the records of the agent.
-
-        Raises :class:`~mxwire.protocol.agent_records.AgentEndedError` if the agent has ended.
-        """
-        self._take_all()
-        self._must_not_have_ended()
-
-    def _must_not_have_ended(self) -> None:
-        if self.ended:
-            raise AgentEndedError(
-                f"endpoint closed: {self.agent} has ended; open the host again to attach to another agent"
-            )
-
-    def _take_all(self) -> None:
-        channel = self.channel
-        try:
-            for _ in range(_RECORDS):
-                record = channel.peek()
-                if record is None:
-                    break
-                self._take(record)
-                channel.advance()
-            else:
-                return
-            channel.settle()
-        except InvalidRecordError:
-            channel.ended = True
-        self.out.flush()
-        if channel.ended:
-            self.leave()
-
-    def _take(self, record: bytes | memoryview) -> None:
-        head = AgentHead(record)
-        data = record[AGENT_HEAD_SIZE:]
-        if head.kind in (AgentRecord.ANSWER, AgentRecord.REFUSED):
-            self._answers[head.number] = head, bytes(data)
-        elif head.kind == AgentRecord.PEER:
-            if head.number >= NO_PEER_INDEX or head.partner >> 48:
-                raise InvalidRecordError("an impossible peer")
-            if self._complete:
-                self._take_peer(head, data)
-            else:
-                self._early.append((head, bytes(data)))
-        else:
-            endpoint = self._attached.get(head.handle)
-            if endpoint is not None:
-                endpoint.take_record(head, data)
-            elif head.handle > self._handle:
-                # Its endpoint is being opened.
-                self._early.append((head, bytes(data)))
-
-    def _take_peer(self, head: AgentHead, data: bytes | memoryview) -> None:
-        address, index = _address(head), head.number
-        before = self.peers.entries.get(index)
-        if before is not None and before.address != address:
-            self.peers.withdraw(before)
-        self._indexes.indexes[address] = index
-        peer = self.peers.by_address(address)
-        if peer is None:
-            peer = self.peers.enter(address)
-            if peer is None:
-                return
-            self.report(EventKind.PEER_FOUND, peer=peer)
-        name = bytes(data).decode("utf-8", "replace") or None
-        if name != peer.name:
-            peer.name = name
-            if name is not None:
-                self.report(EventKind.PEER_NAMED, peer=peer)
-        peer.heard = bool(head.flags & RecordFlag.HEARD)
-        if peer.own is None and head.extra < NO_PEER_INDEX:
-            peer.reverse[0] = head.extra
-
-    def leave(self) -> None:
-        """End all requests and the channel, since the agent has ended, or is left."""
-        if self.ended:
-            return
-        self.ended = True
-        for endpoint in list(self._attached.values()):
-            endpoint.abandon(Status.REMOTE_ENDPOINT_CLOSED)
-        self.channel.close()
-
-    # Calls of hosts.
-
-    def open_endpoint(
-        self,
-        number: SupportsIndex,
-        key: SupportsIndex = 0,
-        *,
-        interface: int = 0,
-        session: SupportsIndex | None = None,
-        context_bits: SupportsIndex = 0,
-        context_shift: SupportsIndex = 0,
-        completions: bool = False,
-        acked_sends: bool = False,
-    ) -> EngineEndpoint:
-        """Open an endpoint at the agent; see :meth:`Node.open_endpoint`. With the number ``ANY_ENDPOINT`` the agent
-        chooses a free one."""
-        board = self._board(interface)
-        number = checked_integer("endpoint number", number, ANY_ENDPOINT, Status.BAD_ENDPOINT)
-        if number in board.endpoints:
-            raise LocalProtocolError(Status.BUSY, f"endpoint {number} of {board.name} is open already")
-        key = checked_integer("key", key, 0xFFFF_FFFF)
-        bits = checked_integer("context bits", context_bits, 64, Status.BAD_PARAMETER_VALUE)
-        shift = checked_integer("context shift", context_shift, 64, Status.BAD_PARAMETER_VALUE)
-        own = NO_PARTNER if session is None else checked_integer("session", session, NO_PARTNER - 1)
-        answer, _ = self.ask(
-            AgentRecord.OPEN,
-            extra=number,
-            data=OPEN_OPTIONS.pack(key, interface, own, bits, shift, int(acked_sends), 0),
-        )
-        self._handle = answer.handle
-        return super().open_endpoint(
-            answer.extra,
-            key,
-            interface=interface,
-            session=answer.length,
-            context_bits=bits,
-            context_shift=shift,
-            completions=completions,
-            acked_sends=acked_sends,
-        )
-
-    def make_endpoint(
-        self, card: CardEndpoint, key: int, context_bits: int, context_shift: int, completions: bool, acked_sends: bool
-    ) -> EngineEndpoint:
-        """The endpoint with the card's side ``card``, whose handle the agent has just answered."""
-        made = AttachedEndpoint(
-            self,
-            card,
-            key,
-            self._handle,
-            context_bits=context_bits,
-            context_shift=context_shift,
-            completions=completions,
-            acked_sends=acked_sends,
-        )
-        self._attached[self._handle] = made
-        early, self._early = self._early, []
-        for head, data in early:
-            if head.handle == self._handle:
-                made.take_record(head, data)
-        return made
-
-    def forget_endpoint(self, endpoint: AttachedEndpoint) -> None:
-        """Take no more records for an endpoint."""
-        self._attached.pop(endpoint.handle, None)
-
-    def add_peer(self, address: bytes, name: str | None = None) -> Peer:
-        """Add a peer to the agent's table; see :meth:`Node.add_peer`."""
-        address = ethernet_address(address)
-        known = self.peers.entries.get(self._indexes.indexes.get(address, NO_PEER_INDEX))
-        if known is not None and (name is None or known.name == name):
-            return known
-        self.ask(
-            AgentRecord.ADD_PEER, partner=int.from_bytes(address, "big"), data=(name or "").encode("utf-8", "replace")
-        )
-        # The agent has reported the peer before the answer.
-        return self.peers.add(address)
-
-    def discover_peer(self, address: bytes) -> Peer | None:
-        """The peer at an address, if the agent has it."""
-        return self.peers.by_address(address)
-
-    def ask_names(self) -> None:
-        """Have the agent query all nameless peers again."""
-        self.out.put(AgentRecord.NAMES)
-
-    def forget_names(self) -> None:
-        """Have the agent forget all host names, and query them again."""
-        self.out.put(AgentRecord.NAMES, flags=RecordFlag.YES)
-
-    # Frames and time: the node has neither.
-
-    def transmit_few(
-        self, now: int, interface: int = 0, timely: bool = True, limit: int = FEW
-    ) -> list[bytes] | FrameBatch:
-        """Return no frames."""
-        self._news = False
-        return _NO_FRAMES
-
-    def eager(self) -> bool:
-        """Return whether a handler waits for its call, or the caller has not seen all that has changed."""
-        return self._news or len(self.offering) > 0
-
-    def busy(self) -> bool:
-        """Return whether the caller has not seen all that has changed."""
-        return self._news
-
-    def deadline(self) -> int | None:
-        """0 if the caller has not seen all that has changed; None otherwise."""
-        return 0 if self._news or self.offering else None
-
-
-def _address(head: AgentHead) -> bytes:
-    return head.partner.to_bytes(8, "big")[2:]

@@ -3,17 +3,24 @@
 Theory of operation
 ===================
 
-An agent is a host whose endpoints belong to other processes. Card and library of these endpoints run in the agent, so
-that messages are matched, pulled and acked while the application computes. The application makes the usual calls of a
-host; its node (``attached.py``) has endpoints that pass each call to the agent, whose node has an ordinary endpoint for
-each (``served.py``). Between the two is a channel as between neighbours (``neighbours.py``): records in both
-directions, in order and without loss, while both live.
+An agent is a host whose endpoints belong to other processes. The application makes the usual calls of a host. Where its
+library runs is its choice:
+
+* ``match``: in the agent, beside the card, so that messages are matched, pulled and acked while the application
+  computes. Its node (``attached.py``) has endpoints that pass each call to the agent (``attached_endpoint.py``), whose
+  node has an ordinary endpoint for each (``served_endpoint.py``).
+* ``card``: in the application, whose node is an ordinary one (``attached_card.py``). The card's side of its endpoints
+  is in the agent (``served_card.py``): the cut is at the ring of events (``corridor.py``), the start of a pull, and the
+  regions.
+
+Between the two processes is a channel as between neighbours (``neighbours.py``): records in both directions, in order
+and without loss, while both live.
 
 ========== ======================================================= ==========================================
 record     from the application                                    answer
 ========== ======================================================= ==========================================
 ATTACH     version of this protocol                                ANSWER: facts of the host; or REFUSED
-OPEN       number, key and options of an endpoint                  ANSWER: its handle, number and session
+OPEN       number, key and options of an endpoint                  ANSWER: its handle, number, session; slots
 CLOSE      an endpoint                                             ANSWER, when its memory is not used any more
 CONNECT    peer, endpoint number, key                              COMPLETED
 SEND       a message, its memory, or nothing after its DATA        COMPLETED, and LOST if that was too early
@@ -32,11 +39,17 @@ UNACKED    an endpoint                                             ANSWER: unack
 ADD_PEER   address, name                                           ANSWER: index
 SHARE      address and length of shared memory, passed by socket   ANSWER: whether the agent has mapped it
 NAMES      whether to forget all names, and to query them          none
+FRAME      (``card``) a frame of the library                       none
+ANNOUNCE   (``card``) a region: number, partner, its memory        none
+WITHDRAW   (``card``) a region that is released                    none
+PULL       (``card``) source, bytes, time limit, memory            PULL_ENDED, after DATA if that is needed
+LIMIT      (``card``) another time limit of a pull                 none
+TAKEN      (``card``) number of arrivals whose slots are free      none
 ========== ======================================================= ==========================================
 
 Unasked, the agent sends PEER (an entry of its peer table, before any record that refers to it), UNEXPECTED (the number
-of unexpected messages of an endpoint, when it has changed), TRANSMITTED (of a connect), and EVENT (a partner that has
-restarted, or was lost).
+of unexpected messages of an endpoint, when it has changed), TRANSMITTED (of a connect), EVENT (a partner that has
+restarted, or was lost), and ARRIVED (``card``: a frame that the card has accepted).
 
 **Memory.** A message of up to 32 KiB is in a record. The agent reads and writes a longer one in the memory of the
 application, by the addresses in the record of the call (``remote_segments.py``), so that it is copied once, as by the
@@ -73,7 +86,7 @@ from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.protocol.neighbours import LocalChannel
 from mxwire.protocol.status import LocalProtocolError, Status
 
-AGENT_VERSION: Final = 1
+AGENT_VERSION: Final = 2
 """Version of this protocol; both sides must have the same."""
 INLINE_MAXIMUM: Final = 8 * SHARED_THRESHOLD
 """Maximum number of bytes of a message in one record."""
@@ -132,6 +145,14 @@ class AgentRecord(IntEnum):
     TRANSMITTED = 39
     PEER = 40
     EVENT = 41
+    FRAME = 64
+    TAKEN = 65
+    PULL = 66
+    LIMIT = 67
+    ANNOUNCE = 68
+    WITHDRAW = 69
+    ARRIVED = 70
+    PULL_ENDED = 71
 
 
 class RecordFlag(IntEnum):
@@ -155,6 +176,8 @@ class RecordFlag(IntEnum):
     """There was no memory for the message."""
     IN_PLACE = 256
     """The record ends with addresses and lengths of the message's segments in the memory of the application."""
+    CARD = 512
+    """Only the card's side of an endpoint is opened: its library runs in the application."""
 
 
 class AgentEndedError(MxwireError):
