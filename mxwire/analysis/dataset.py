@@ -10,19 +10,25 @@ files.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.table_columns import Table, require_polars
+from mxwire.analysis.table_columns import Table, TableColumn, require_polars
 from mxwire.analysis.table_file import TableFile
 from mxwire.errors import MxwireError, OutputError, create_folder
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from mxwire.analysis.capture_parts import CapturePart
+
+_NUMBERS: Final = ("message", "conversation", "acknowledges")
+"""Columns with numbers of messages or conversations."""
 
 
 def check_dataset(folder: Path) -> None:
@@ -42,13 +48,16 @@ def check_dataset(folder: Path) -> None:
 class DatasetPart(TableFile):
     """The rows of the capture ``capture`` in a data set, batch by batch; ``time`` is the column of their time in ns.
 
-    A column ``capture`` is added: messages are numbered per capture. The files appear when the part is closed without
+    A column ``capture`` is added: messages are numbered per capture. If the rows are those of a ``part`` of it, numbers
+    of messages and conversations are replaced by unique ones. The files appear when the part is closed without
     an error. Raises :class:`~mxwire.errors.MxwireError` if they cannot be written.
     """
 
-    def __init__(self, folder: Path, capture: str, time: str) -> None:
+    def __init__(self, folder: Path, capture: str, time: str, part: CapturePart | None = None) -> None:
         # The class expects the path of a plain table, of which only the folder and the suffix are used here.
-        super().__init__(folder / f"{sha256(capture.encode()).hexdigest()[:12]}.parquet")
+        number = "" if part is None else f"-{part.number}"
+        super().__init__(folder / f"{sha256(capture.encode()).hexdigest()[:12]}{number}.parquet")
+        self._part = part
         self.sink = self._partition
         self._capture = capture
         self._time = time
@@ -58,7 +67,16 @@ class DatasetPart(TableFile):
         source = table["source"]
         places = source.values if source.distinct is None else _ranks(source.distinct)[source.values]
         order = np.argsort(places, kind="stable")
-        super().put({name: column.select(order) for name, column in table.items()})
+        super().put({name: self._unique(name, column).select(order) for name, column in table.items()})
+
+    def _unique(self, name: str, column: TableColumn) -> TableColumn:
+        """Return a column with the numbers of messages and conversations that no other part has."""
+        part = self._part
+        if part is None or name not in _NUMBERS:
+            return column
+        if column.distinct is None:
+            return replace(column, values=part.unique(column.values))
+        return replace(column, distinct=[None if each is None else part.unique(each) for each in column.distinct])
 
     def _partition(self, table: pl.LazyFrame, path: Path) -> object:
         import polars as pl

@@ -2,16 +2,18 @@
 
 An analysis takes an open capture, or interface, and yields results (:class:`~mxwire.report.result.Result`), which the
 command prints. Without ``--on`` each capture is analysed in this process, and its results are printed as they are
-found. With ``--on`` each capture, or ring of files, is analysed by one of many workers, which returns its results.
+found. With ``--on`` each capture, or ring of files, is analysed by one of many workers, which returns its results; a
+large one may be divided among them (:mod:`mxwire.analysis.capture_parts`).
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -22,18 +24,23 @@ from mxwire.cli import notes
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
 from mxwire.cli.progress import bar, hidden
-from mxwire.cli.reading import BatchSource, Failures, ring_of, selection_of
+from mxwire.cli.reading import BatchSource, Failures, note_frames, part_of, ring_of, selection_of
 from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mxwire.analysis.capture_parts import CapturePart, DividedCapture, RangeSurvey
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import Selection
-    from mxwire.campaign import FatalPiece
+    from mxwire.campaign import Campaign, FatalPiece
+    from mxwire.capture.division import ByteRange
     from mxwire.report.result import Result
-    from mxwire.wire.decoder import Decoder
+    from mxwire.wire.decoder import DecodedBatch, Decoder
 
 _Found = TypeVar("_Found")
 Files = tuple[str, ...]
@@ -50,6 +57,8 @@ class OpenCapture:
     decoder: Decoder
     selection: Selection
     """The filter of the user, with the addresses of named hosts."""
+    part: CapturePart | None = None
+    """The part of the capture that is read; None for all of it."""
 
     @property
     def name(self) -> str:
@@ -78,6 +87,11 @@ class OpenCapture:
         """
         file, before = self.place_of(frames[0]) if frames else (self.name, 0)
         return file, [each - before for each in frames]
+
+    def own(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the ``places`` in a batch of frames that no other part of the capture has."""
+        part = self.part
+        return places if part is None or part.range is not None else places[part.own(decoded.located)[places]]
 
 
 class Origin(Protocol):
@@ -113,7 +127,7 @@ class _Answer:
         return [self.start_ns, [*self.names.items()], packed(self.found), self.notes, self.failed]
 
     @classmethod
-    def unpacked(cls, values: list[Any], _files: Files) -> _Answer:
+    def unpacked(cls, values: list[Any], _part: CapturePart) -> _Answer:
         """Undo :meth:`packed`."""
         from mxwire.analysis.host_names import HostNames
         from mxwire.report.result import unpacked
@@ -125,17 +139,27 @@ class _Answer:
         return cls(start_ns, names, unpacked(found), noted, failed)
 
 
-def _analysed(analysis: Analysis[Any], filters: FilterOptions, decoding: DecodingOptions, files: Files) -> _Answer:
-    """Analyse a capture; runs in a worker."""
+def _surveyed(decoding: DecodingOptions, bytes_: ByteRange) -> RangeSurvey | None:
+    """Survey a range of a file; runs in a worker."""
+    from mxwire.analysis.capture_parts import survey
+
+    return survey(decoding.decoder(), bytes_)
+
+
+def _analysed(analysis: Analysis[Any], filters: FilterOptions, decoding: DecodingOptions, part: CapturePart) -> _Answer:
+    """Analyse a capture, or a part of it; runs in a worker."""
     from mxwire.analysis.host_names import HostNames
 
     found: list[Any] = []
-    decoder, names, failed = decoding.decoder(), HostNames(), False
+    decoder, names, failed = decoding.decoder(part.known), HostNames(), False
+    decoder.start_ns = part.start_ns
     with notes.collected() as collected, hidden():
         try:
-            selection = selection_of(filters, files, decoding)
-            with ring_of(files, decoding.skip_damage) as ring:
-                capture = OpenCapture(ring, decoder, selection)
+            selection = selection_of(filters, part.files, decoding)
+            whole = part.known is None
+            opened = ring_of(part.files, decoding.skip_damage) if whole else part_of(part, decoder.ethertypes)
+            with opened as ring:
+                capture = OpenCapture(ring, decoder, selection, None if whole else part)
                 found += analysis(capture)
                 names = capture.names
         except MxwireError as error:
@@ -152,7 +176,8 @@ class CaptureSet:
     """The inputs of a command, with its filter, and its workers if there are any.
 
     With workers, ``joined`` is False if each file of a ring is a separate capture, because nothing is followed across
-    files. From an interface, frames of ``every_protocol`` are read, or those of MXoE only. Raises
+    files. Captures of more than ``piece`` bytes are divided among them: by pairs of hosts if ``joined``, otherwise by
+    bytes. From an interface, frames of ``every_protocol`` are read, or those of MXoE only. Raises
     :class:`~mxwire.errors.MxwireError` for mistakes in the options, before anything is read: for a pattern without
     files, and for standard input or an interface with workers.
     """
@@ -165,9 +190,12 @@ class CaptureSet:
         workers: WorkerOptions = ALONE,
         *,
         joined: bool = True,
+        piece: int | None = None,
         every_protocol: bool = False,
     ) -> None:
-        filters.selection()
+        # Messages of a divided capture have other numbers.
+        self._piece = piece if filters.selection().messages is None else None
+        self._joined = joined
         self.merges = workers.analyse_set(inputs.live)
         """True with workers: the results of all captures are reported together."""
         self.start_ns = None
@@ -225,21 +253,49 @@ class CaptureSet:
                 break
 
     def _play(self, analysis: Analysis[_Found], take: Taker[_Found], streams: bool) -> None:
+        from mxwire.analysis.capture_parts import DividedCapture
         from mxwire.campaign.checkpoint import AnswerCodec
 
+        decoding = self._decoding
+        most = self._piece or sys.maxsize
+        captures = [DividedCapture(each, most, decoding.decoder()) for each in self._captures]
         codec = AnswerCodec(_Answer.packed, _Answer.unpacked)
-        function = partial(_analysed, analysis, self._filters, self._decoding)
-        with (
-            bar("captures", len(self._captures), streams=streams) as shown,
-            self._workers.campaign(len(self._captures)) as campaign,
-        ):
-            answers = campaign.play(function, self._captures, codec=codec, finished=shown.update)
-            for files, answer in zip(self._captures, answers, strict=True):
-                self._take(files, answer, take)
+        function = partial(_analysed, analysis, self._filters, decoding)
+        with self._workers.campaign(sum(max(each.ranges, 1) for each in captures)) as campaign:
+            for number, capture in enumerate(captures):
+                if capture.ranges:
+                    self._divide(capture, campaign, number)
+            parts = [part for each in captures for part in each.parts]
+            what = "captures" if len(parts) == len(captures) else "parts of captures"
+            with bar(what, len(parts), streams=streams) as shown:
+                answers = campaign.play(function, parts, codec=codec, finished=shown.update)
+                for part, answer in zip(parts, answers, strict=True):
+                    self._take(part, answer, take)
 
-    def _take(self, files: Files, answer: _Answer | FatalPiece, take: Taker[Any]) -> None:
+    def _divide(self, capture: DividedCapture, campaign: Campaign, number: int) -> None:
+        """Divide a capture; ``number`` distinguishes it in the checkpoint."""
+        from mxwire.analysis.capture_parts import RangeSurvey
+        from mxwire.campaign import FatalPiece
+        from mxwire.campaign.checkpoint import AnswerCodec
+
+        codec = AnswerCodec(RangeSurvey.packed, RangeSurvey.unpacked)
+        rounds = count()
+
+        def surveyor(ranges: Sequence[ByteRange]) -> Iterator[RangeSurvey | None]:
+            with bar("surveyed", len(ranges)) as shown:
+                section = f"survey {number}.{next(rounds)}"
+                found = campaign.play(
+                    partial(_surveyed, self._decoding), ranges, section=section, codec=codec, finished=shown.update
+                )
+                yield from (None if isinstance(each, FatalPiece) else each for each in found)
+
+        capture.examine(surveyor, by_pair=self._joined)
+        if len(capture.parts) > 1:
+            note_frames(capture.parts[0].files[0], capture.decoder)
+
+    def _take(self, part: CapturePart, answer: _Answer | FatalPiece, take: Taker[Any]) -> None:
         if not isinstance(answer, _Answer):
-            notes.note(f"{files[0]}: not analysed: {answer}")
+            notes.note(f"{part.files[0]}: not analysed: {answer}")
             self._failures.count += 1
             return
         for text in answer.notes:

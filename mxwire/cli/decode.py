@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.conflicts import conflicts
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.errors import OptionError
@@ -64,12 +64,14 @@ class DecodeOptions:
 )
 @shared.set_table_option
 @shared.worker_options
+@shared.piece_option
 @shared.write_option(
     "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
 )
 @conflicts("--write", "--to", "--json", "--verbose", "--fields", error="-w writes a capture: omit {option}")
 @conflicts("--to", "--json", "--verbose", error="--to writes a table: omit {option}")
 @conflicts("--on", "--count", "--write", error="--on writes a table of all frames: omit --count and --write")
+@requires("--piece", one_of=("--on",), error="--piece divides captures among workers: add --on local")
 @filter_options()
 @shared.count_option("Stop after N frames.")
 @shared.decoding_options
@@ -80,10 +82,13 @@ class DecodeOptions:
     show_default=True,
     help="Follow the messages to mark retransmissions, duplicates, acknowledgements and so on.",
 )
-def command(files: tuple[str, ...], fields: str | None, workers: shared.WorkerOptions, **given: Any) -> None:
+def command(
+    files: tuple[str, ...], fields: str | None, workers: shared.WorkerOptions, piece: float, **given: Any
+) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame.
 
-    With --on, many captures are decoded by several processes into one partitioned table, the folder of --to.
+    With --on, many captures are decoded by several processes into one partitioned table, the folder of --to. A large
+    capture is divided among them.
     """
     with ExitStack() as stack:
         # The process starts before the options are examined, which loads NumPy.
@@ -92,7 +97,8 @@ def command(files: tuple[str, ...], fields: str | None, workers: shared.WorkerOp
         from mxwire.cli.capture_set import CaptureSet
 
         inputs = shared.Inputs(files)
-        captures = CaptureSet(inputs, options.filters, options.decoding, workers, joined=options.analysis)
+        octets = round(piece * 1e6)
+        captures = CaptureSet(inputs, options.filters, options.decoding, workers, joined=options.analysis, piece=octets)
         if captures.merges:
             _decode_set(captures, options, workers)
         else:
@@ -156,7 +162,8 @@ def _decode(
             if not shown:
                 selection.names.add_all(source.names)
         marks = None if marker is None else marker.observe(decoded)
-        places = selection.places(decoded, marks, decoder.start_ns)[: None if most is None else most - shown]
+        places = capture.own(decoded, selection.places(decoded, marks, decoder.start_ns))
+        places = places[: None if most is None else most - shown]
         output.show(decoded, places, marks)
         shown += len(places)
         yield len(places)
@@ -176,7 +183,7 @@ def _write_part(folder: Path, options: DecodeOptions, capture: OpenCapture) -> I
     from mxwire.analysis.dataset import DatasetPart
     from mxwire.report.frame_output import FramePart
 
-    with DatasetPart(folder, capture.name, "time_ns") as part:
+    with DatasetPart(folder, capture.name, "time_ns", capture.part) as part:
         yield from _decode(FramePart(part, options.fields, capture.place_of), options, None, [], capture)
 
 

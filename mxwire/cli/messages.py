@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.conflicts import conflicts
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 @shared.full_json_option("JSON Lines: one object per message.")
 @shared.set_table_option
 @shared.worker_options
+@shared.piece_option
 @conflicts("--to", "--json", error="--to writes a table: omit --json")
+@requires("--piece", one_of=("--on",), error="--piece divides captures among workers: add --on local")
 @conflicts(
     "--by conversation",
     "--to",
@@ -54,6 +56,7 @@ def command(
     as_json: bool | str,
     target: Path | None,
     workers: shared.WorkerOptions,
+    piece: float,
     filters: FilterOptions,
     by: str,
     incomplete: bool,
@@ -67,12 +70,13 @@ def command(
     them; the totals are those of the whole conversation.
 
     With --on, many captures are analysed by several processes into one partitioned table, the folder of --to. A message
-    that continues in the next file of a ring (capture -C or -G) is followed there.
+    that continues in the next file of a ring (capture -C or -G) is followed there. A large capture is divided among the
+    processes by pairs of hosts.
     """
     from mxwire.cli.capture_set import CaptureSet, prepare_dataset
     from mxwire.cli.notes import note, wrote
 
-    captures = CaptureSet(inputs, filters, decoding, workers)
+    captures = CaptureSet(inputs, filters, decoding, workers, piece=round(piece * 1e6))
     if by == "conversation":
         _list_conversations(captures, inputs, bool(as_json), filters)
         return
@@ -131,7 +135,7 @@ def _write_part(folder: Path, incomplete: bool, capture: OpenCapture) -> Iterato
     """Write the messages of a capture into its part of the data set."""
     from mxwire.analysis.dataset import DatasetPart
 
-    with DatasetPart(folder, capture.name, "start_ns") as part:
+    with DatasetPart(folder, capture.name, "start_ns", capture.part) as part:
         output = _MessagePart(part)
         yield from _list_messages(output, incomplete, capture)
         output.end()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mxwire.campaign import Campaign
     from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
+    from mxwire.wire.detection import KnownDialects
 
 Decorator = Callable[[Any], Any]
 
@@ -307,6 +308,12 @@ def _table_option(metavar: str, text: str) -> Decorator:
 
 
 table_option = _table_option("FILE", f"{_TABLES}.")
+piece_option = amount_option(
+    "Divide captures of more than MB (10^6 bytes) among the workers of --on.",
+    "--piece",
+    default=1000,
+    metavar="MB",
+)
 set_table_option = _table_option("FILE|DIR", f"{_TABLES}; with --on, a folder of Parquet files.")
 time_format_option = click.option(
     "--time-format",
@@ -408,12 +415,12 @@ class DecodingOptions:
 
         dialect_or_auto(self.dialect)
 
-    def decoder(self) -> Decoder:
-        """A decoder for a capture or an interface."""
+    def decoder(self, known: KnownDialects | None = None) -> Decoder:
+        """A decoder for a capture or an interface, or for a part of a capture with ``known`` dialects."""
         from mxwire.wire.decoder import Decoder
         from mxwire.wire.dialect import dialect_or_auto
 
-        return Decoder(dialect_or_auto(self.dialect), self.ethertypes or (ETHERTYPE_MXOE,))
+        return Decoder(dialect_or_auto(self.dialect), self.ethertypes or (ETHERTYPE_MXOE,), known)
 
 
 decoding_options = option_group("decoding", DecodingOptions, dialect_option, ethertype_option, damage_option)

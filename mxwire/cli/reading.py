@@ -24,6 +24,7 @@ from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 from mxwire.words import count_of, starvation_text
 
 if TYPE_CHECKING:
+    from mxwire.analysis.capture_parts import CapturePart
     from mxwire.analysis.conversations import CapturedMessage, Follower
     from mxwire.analysis.conversations.message_rows import MessageGroup
     from mxwire.analysis.host_names import HostNames
@@ -86,6 +87,13 @@ def capture_of(path: str, skip_damage: bool = False) -> AbstractContextManager[C
 def ring_of(files: Sequence[str], skip_damage: bool = False) -> AbstractContextManager[CaptureRing]:
     """Open the consecutive files of a ring as one capture, as :func:`capture_of` does."""
     return _warned(CaptureRing(files, damaged=damage.append, skip_damage=skip_damage))
+
+
+def part_of(part: CapturePart, ethertypes: Collection[int]) -> AbstractContextManager[CaptureRing]:
+    """Open a part of a capture, as :func:`capture_of` does."""
+    from mxwire.analysis.capture_parts import RingPart
+
+    return _warned(RingPart(part, ethertypes, damage.append))
 
 
 def reopened(path: str, skip_damage: bool = False) -> CaptureReader:
@@ -388,8 +396,11 @@ class Failures:
 def refuse_empty(source: BatchSource, decoder: Decoder, selection: Selection | None = None) -> None:
     """Raise if a source has no MXoE frame at all, or none with the name of a host in ``selection``: there is no result.
 
-    Raises :class:`~mxwire.errors.MxwireError` with what to try, for :class:`Failures` to note.
+    Raises :class:`~mxwire.errors.MxwireError` with what to try, for :class:`Failures` to note. A part of a capture may
+    be empty.
     """
+    if decoder.known is not None:
+        return
     if decoder.decoded:
         unknown = selection.unannounced if selection is not None else []
         if unknown and is_live(source):
@@ -429,7 +440,9 @@ def ethertypes_text(decoder: Decoder) -> str:
 
 
 def note_frames(path: str, decoder: Decoder) -> None:
-    """Print notes on the frames of a capture that a reader of the output must know."""
+    """Print notes on the frames of a capture that a reader of the output must know; not for a part of it."""
+    if decoder.known is not None:
+        return
     if decoder.skipped and decoder.decoded:
         types = ethertypes_text(decoder)
         frames = decoder.skipped + decoder.decoded

@@ -107,10 +107,7 @@ class ByteOrderDetector:
 
         ``sender`` has shape (n,): the code of each frame's source, below ``senders``.
         """
-        missing = senders - len(self._network)
-        if missing > 0:
-            self._network = np.concatenate([self._network, np.zeros(missing, np.int64)])
-            self._swapped = np.concatenate([self._swapped, np.zeros(missing, np.int64)])
+        self._extend(senders)
         open_question = self._network + self._swapped < SETTLED * _STRONG
         if open_question.any():
             types = located.row_bytes[:, layout_of(formats.TINY).by_name["ptype"].offset]
@@ -122,6 +119,33 @@ class ByteOrderDetector:
                 np.add.at(self._swapped, sender[which], np.maximum(-votes, 0))
         swapped = self.swapped
         return swapped[sender] if swapped.any() else None
+
+    @property
+    def senders(self) -> int:
+        """Number of senders seen so far."""
+        return len(self._network)
+
+    def votes(self) -> tuple[list[int], list[int]]:
+        """Return the votes for network order and for swapped integers, by sender code."""
+        return self._network.tolist(), self._swapped.tolist()
+
+    def add(
+        self, sender: NDArray[np.intp], network: NDArray[np.int64], swapped: NDArray[np.int64], senders: int
+    ) -> None:
+        """Add votes of the codes ``sender``, below ``senders``, each of which occurs once or is that of all others."""
+        self._extend(senders)
+        np.add.at(self._network, sender, network)
+        np.add.at(self._swapped, sender, swapped)
+
+    def settle(self, swapped: NDArray[np.bool_]) -> None:
+        """Append senders whose byte order is known; ``swapped`` has shape (new senders,)."""
+        self._network = np.concatenate([self._network, np.zeros(len(swapped), np.int64)])
+        self._swapped = np.concatenate([self._swapped, swapped.astype(np.int64)])
+
+    def _extend(self, senders: int) -> None:
+        missing = senders - len(self._network)
+        if missing > 0:
+            self.settle(np.zeros(missing, np.bool_))
 
     @property
     def swapped(self) -> NDArray[np.bool_]:

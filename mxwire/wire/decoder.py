@@ -18,7 +18,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import Columns, decode_columns
-from mxwire.wire.detection import Assignment, BatchPairs, Detection, Detector
+from mxwire.wire.detection import Assignment, BatchPairs, Detection, Detector, KnownDialects
 from mxwire.wire.dialect import Dialect, as_dialect
 from mxwire.wire.encapsulation import Located, locate
 from mxwire.words import count_of
@@ -127,10 +127,15 @@ class Decoder:
     """Decodes batches in the order of the capture, and detects the dialect of each pair of hosts.
 
     ``dialect`` applies to all hosts, as a :class:`~mxwire.wire.dialect.Dialect` or a name; None detects it for each
-    pair. ``ethertypes`` are those of MXoE in this capture.
+    pair. ``ethertypes`` are those of MXoE in this capture. ``known`` dialects are not detected again.
     """
 
-    def __init__(self, dialect: Dialect | str | None = None, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -> None:
+    def __init__(
+        self,
+        dialect: Dialect | str | None = None,
+        ethertypes: Collection[int] = (ETHERTYPE_MXOE,),
+        known: KnownDialects | None = None,
+    ) -> None:
         self.dialect = None if dialect is None else as_dialect(dialect)
         self.ethertypes = tuple(ethertypes)
         self.skipped = 0
@@ -139,7 +144,9 @@ class Decoder:
         """MXoE frames seen so far."""
         self.start_ns: int | None = None
         """Timestamp of the first frame, MXoE or not."""
-        self._detector = Detector()
+        self.known = known
+        """The dialects of the complete capture, of which this decoder decodes a part; None if they are detected."""
+        self.detector = Detector(known=known)
 
     def decode(self, batch: FrameBatch) -> DecodedBatch:
         """Decode the next batch with the dialects detected up to its end."""
@@ -167,10 +174,10 @@ class Decoder:
         located = locate(batch, self.ethertypes)
         self.skipped += located.skipped
         self.decoded += len(located.batch)
-        return located, self._detector.learn(located)
+        return located, self.detector.learn(located)
 
     def _decoded(self, located: Located, pairs: BatchPairs) -> DecodedBatch:
-        assignment = self._detector.assign(pairs)
+        assignment = self.detector.assign(pairs)
         if self.dialect is not None:
             count = len(assignment.which)
             assignment = replace(
@@ -181,12 +188,12 @@ class Decoder:
     @property
     def hosts(self) -> CodeTable:
         """The addresses seen so far, numbered in order of appearance."""
-        return self._detector.hosts
+        return self.detector.hosts
 
     def detections(self) -> list[Detection]:
         """The detection for each pair of hosts so far, independent of ``dialect``."""
-        return self._detector.detections()
+        return self.detector.detections()
 
     def swapped_hosts(self) -> list[int]:
         """Addresses of the hosts whose integers are in little-endian order."""
-        return self._detector.swapped_hosts()
+        return self.detector.swapped_hosts()

@@ -37,6 +37,9 @@ of 9000 is assumed, and ``frame_limit_known`` is False.
 Byte order is a property of the sender rather than the pair. It is settled first (:mod:`mxwire.wire.byteorder`), because
 all hints read integers.
 
+A capture that is divided among workers is examined by byte ranges first: each yields its :meth:`Detector.evidence`, the
+sum of all becomes :class:`KnownDialects`, and a detector that begins with them does not examine frames any more.
+
 Batches. :meth:`Detector.learn` adds the evidence of a batch with array operations, :meth:`Detector.assign` returns the
 dialects known so far. They are separate so that :class:`~mxwire.wire.decoder.Decoder` can learn from the first
 megabytes of a capture before it decodes their first frame. Only pairs with new evidence are decided again.
@@ -44,10 +47,10 @@ megabytes of a capture before it decodes their first frame. Only pairs with new 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,6 +198,8 @@ class _PairEvidence:
         return omx(DEFAULT_FRAME_LIMIT, generation, frame_limit_known=False)
 
 
+_MEASURES: Final = ("reply_payload", "fragment_payload", "longest_fragment")
+"""Attributes of the evidence that are maxima."""
 _NO_EVIDENCE: Final = _PairEvidence()
 """That of most pairs in a crowd."""
 
@@ -229,21 +234,35 @@ class BatchPairs:
     pair: NDArray[np.intp]
 
 
+@dataclass(frozen=True, slots=True)
+class KnownDialects:
+    """The dialects of pairs of hosts, and the byte orders of hosts, by the evidence of a complete capture."""
+
+    dialects: tuple[Dialect, ...]
+    which: Mapping[tuple[int, int], int]
+    """By the two addresses, the lower one first: index in ``dialects``; other pairs are undetermined."""
+    swapped: frozenset[int]
+    """Addresses of the hosts whose integers are in little-endian order."""
+
+
 class Detector:
     """Collects evidence on all pairs of hosts, batch by batch, and assigns a dialect to each frame.
 
     With ``by_sender`` it judges each sender separately, which reveals two hosts that use different dialects; both
-    addresses of a detection are then that of the sender.
+    addresses of a detection are then that of the sender. With ``known`` dialects it collects no evidence.
     """
 
-    def __init__(self, *, by_sender: bool = False) -> None:
+    def __init__(self, *, by_sender: bool = False, known: KnownDialects | None = None) -> None:
         self._by_sender = by_sender
+        self._known = known
         self.hosts = CodeTable()
         """The addresses seen so far, by code in order of appearance."""
         self._pairs = CodeTable()
         self._evidence: dict[int, _PairEvidence] = {}
         self._changed: set[int] = set()
         self._dialects: dict[Dialect, int] = {MXOE: 0}
+        if known is not None:
+            self._dialects = {each: number for number, each in enumerate(known.dialects)}
         self._which = np.zeros(0, np.intp)
         self._decided = np.zeros(0, np.bool_)
         self._orders = ByteOrderDetector()
@@ -260,6 +279,10 @@ class Detector:
         source, destination = hosts[0::2], hosts[1::2]
         low, high = np.minimum(source, destination), np.maximum(source, destination)
         pair = self._pairs.codes(low.astype(np.uint64) << np.uint64(32) | high.astype(np.uint64))
+        if self._known is not None:
+            fresh = self.hosts.keys[self._orders.senders :]
+            self._orders.settle(np.array([each in self._known.swapped for each in fresh], np.bool_))
+            return BatchPairs(source, destination, pair)
         swapped = self._orders.observe(located, source, len(self.hosts))
         self._collect(located, pair, swapped)
         return BatchPairs(source, destination, pair)
@@ -295,12 +318,56 @@ class Detector:
         """Addresses of the hosts whose integers are in little-endian order."""
         return [self.hosts.keys[code] for code in np.flatnonzero(self._orders.swapped)]
 
+    def evidence(self) -> list[list[Any]]:
+        """Return the evidence so far, as values of JSON: a row per host, and a row per pair with evidence."""
+        orders = zip(self.hosts.keys[: CodeTable.others], *self._orders.votes(), strict=False)
+        pairs = [
+            [
+                *self._hosts_of(self._pairs.keys[code]),
+                each.counts.tolist(),
+                *(getattr(each, name) for name in _MEASURES),
+            ]
+            for code, each in self._evidence.items()
+            if code < CodeTable.others
+        ]
+        return [[list(each) for each in orders], pairs]
+
+    def add(self, evidence: list[list[Any]]) -> None:
+        """Add the evidence of another part of the capture, as :meth:`evidence` returns it."""
+        orders, pairs = evidence
+        if not orders:
+            return
+        hosts, network, swapped = (np.array(each, np.uint64) for each in zip(*orders, strict=True))
+        self._orders.add(self.hosts.codes(hosts), network.astype(np.int64), swapped.astype(np.int64), len(self.hosts))
+        for low, high, counts, *measures in pairs:
+            codes = np.sort(self.hosts.codes(np.array([low, high], np.uint64))).astype(np.uint64)
+            known = self._pair(int(self._pairs.codes(codes[:1] << np.uint64(32) | codes[1:])[0]))
+            known.counts += np.array(counts, np.int64)
+            for name, value in zip(_MEASURES, measures, strict=True):
+                setattr(known, name, max(getattr(known, name), value))
+
+    def known(self) -> KnownDialects:
+        """Return the dialects by all evidence so far."""
+        self._decide()
+        decided = np.flatnonzero(self._decided[: CodeTable.others]).tolist()
+        which = {self._hosts_of(self._pairs.keys[code]): int(self._which[code]) for code in decided}
+        return KnownDialects(tuple(self._dialects), which, frozenset(self.swapped_hosts()))
+
+    def _hosts_of(self, pair: int) -> tuple[int, int]:
+        """Return the addresses of the key of a pair, the lower one first."""
+        one, other = self.hosts.keys[pair >> 32], self.hosts.keys[pair & 0xFFFFFFFF]
+        return min(one, other), max(one, other)
+
     def _decide(self) -> None:
         """Decide the pairs with new evidence again."""
         missing = len(self._pairs) - len(self._which)
         if missing:
-            self._which = np.concatenate([self._which, np.zeros(missing, np.intp)])
-            self._decided = np.concatenate([self._decided, np.zeros(missing, np.bool_)])
+            which = [-1] * missing
+            if self._known is not None:
+                which = [self._known.which.get(self._hosts_of(each), -1) for each in self._pairs.keys[-missing:]]
+            found = np.array(which, np.intp)
+            self._which = np.concatenate([self._which, np.maximum(found, 0)])
+            self._decided = np.concatenate([self._decided, found >= 0])
         for code in self._changed:
             dialect, _ = self._evidence[code].dialect()
             self._decided[code] = dialect is not None
