@@ -22,8 +22,9 @@ read its records is dropped when 131,072 of them wait.
 CLOSED. Partners retransmit; an application may open the host again as soon as another agent runs.
 
 **Memory.** Long messages are read from and written to the memory of the application, through /proc/PID/mem, which is
-opened when it attaches: unlike a process id, it never becomes that of another process. A page that the application has
-mapped from a slow file system, or that it handles itself (userfaultfd), delays the agent.
+opened when it attaches: unlike a process id, it never becomes that of another process. Where it may not be opened, the
+agent calls process_vm_readv and process_vm_writev, while the pidfd of the application shows that it lives. A page that
+the application has mapped from a slow file system, or that it handles itself (userfaultfd), delays the agent.
 
 **Trust.** Only processes of the same user can reach the socket. The process id of an application comes from the
 kernel. Its records are checked in full before anything is done; one that sends an impossible record is dropped, and the
@@ -48,7 +49,7 @@ from mxwire.host.host import Host
 from mxwire.host.sharing import process_text
 from mxwire.link.listeners import program_of
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
-from mxwire.link.process_memory import ProcessMemory
+from mxwire.link.process_memory import CalledMemory, ProcessMemory
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Status
 from mxwire.protocol.agent.served import ServedClient
 from mxwire.units import MILLISECOND, SECOND
@@ -69,7 +70,7 @@ class AgentClient:
 
     served: ServedClient
     channel: SharedMemoryChannel
-    memory: ProcessMemory | None
+    memory: ProcessMemory | CalledMemory | None
     """Its memory, if the agent may access it."""
     program: str
     """Name of its program, or an empty text."""
@@ -79,6 +80,11 @@ class AgentClient:
     """Number of successive checks at which it was stopped."""
     warned: int = 0
     """Number of refused requests that were logged."""
+
+    @property
+    def refused(self) -> int:
+        """Number of requests, and of passed descriptors, that were refused because of a limit."""
+        return self.served.refused_count + self.channel.discarded
 
     @property
     def process(self) -> int:
@@ -232,7 +238,7 @@ class Agent:
 
     def _check_clients(self) -> None:
         for client in list(self.clients):
-            refused = client.served.refused_count
+            refused = client.refused
             if refused > client.warned:
                 # Once per doubling, since a program may continue beyond its limit.
                 client.warned = 2 * refused
@@ -282,7 +288,7 @@ class Agent:
                 "requests": each.served.request_count,
                 "bytes": each.served.held_bytes,
                 "records_waiting": each.served.waiting_count,
-                "refused": each.served.refused_count,
+                "refused": each.refused,
             }
             for each in self.clients
         ]

@@ -42,7 +42,15 @@ from typing import Any, Final, Protocol
 
 from mxwire.errors import InvalidRecordError
 from mxwire.link.fork import keep_from_children
-from mxwire.link.process_memory import ProcessMemory, can_read, copy_from, own_token, permit_reading
+from mxwire.link.process_memory import (
+    CalledMemory,
+    ProcessMemory,
+    can_read,
+    copy_from,
+    open_memory,
+    own_token,
+    permit_reading,
+)
 from mxwire.link.record_ring import (
     ASLEEP,
     CONTROL,
@@ -119,6 +127,8 @@ class SharedMemoryChannel:
         """The token in the memory of the other process, and its address."""
         self._passed: deque[int] = deque()
         """Descriptors of memory that the other process has passed."""
+        self.discarded = 0
+        """Number of passed descriptors that were closed, since too many of them waited."""
         self.pidfd = -1
         with suppress(OSError):
             self.pidfd = os.pidfd_open(self.process)
@@ -221,7 +231,9 @@ class SharedMemoryChannel:
         descriptors: list[int] = []
         try:
             if self._path.takes_memory:
-                data, descriptors, _, _ = socket.recv_fds(self.connection, 4096, _DESCRIPTORS)
+                data, descriptors, flags, _ = socket.recv_fds(self.connection, 4096, _DESCRIPTORS)
+                # The kernel closes those beyond the maximum without telling how many.
+                self.discarded += bool(flags & socket.MSG_CTRUNC)
             else:
                 data = self.connection.recv(4096)
         except BlockingIOError:
@@ -233,6 +245,7 @@ class SharedMemoryChannel:
                 self._passed.append(each)
             else:
                 os.close(each)
+                self.discarded += 1
         if not data:
             self.ended = True
         elif not self._greeted:
@@ -271,14 +284,11 @@ class SharedMemoryChannel:
         self._token = token, place
         return True
 
-    def open_memory(self) -> ProcessMemory | None:
+    def open_memory(self) -> ProcessMemory | CalledMemory | None:
         """Open the memory of the other process for reading and writing; None if that is forbidden."""
         if self._token is None or not self._path.single_copy:
             return None
-        try:
-            return ProcessMemory(self.process, *self._token)
-        except OSError:
-            return None
+        return open_memory(self.process, self.pidfd, *self._token)
 
     def _has_room(self) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Memory of other processes, read by process_vm_readv or through /proc, and the permission for it.
+"""Memory of other processes, accessed by process_vm_readv and writev or through /proc, and the permission for it.
 
 Each of two processes announces the address of a token of random bytes, and the other checks whether it can read them. A
 container or the user may forbid it, and so may Yama unless the owner of the memory permits it (prctl).
@@ -9,13 +9,19 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+import select
 from array import array
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 TOKEN_SIZE: Final = 16
 _CHUNK: Final = 1 << 26
-"""Bytes per call of process_vm_readv."""
+"""Bytes per call of process_vm_readv and process_vm_writev."""
+_ADDRESSES: Final = 1 << 63
+"""Addresses above the user's half do not exist."""
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 _PR_SET_PTRACER: Final = 0x59616D61
 _PR_SET_PTRACER_ANY: Final = ctypes.c_ulong(-1).value
@@ -23,9 +29,9 @@ _token: Final = bytearray(secrets.token_bytes(TOKEN_SIZE))
 _token_view: Final = (ctypes.c_char * TOKEN_SIZE).from_buffer(_token)
 
 
-def _load_readv() -> Any:
+def _load(name: str) -> Any:
     try:
-        function = ctypes.CDLL(None, use_errno=True).process_vm_readv
+        function = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (OSError, AttributeError):
         return None
     function.restype = ctypes.c_ssize_t
@@ -33,7 +39,8 @@ def _load_readv() -> Any:
     return function
 
 
-_readv: Final = _load_readv()
+_readv: Final = _load("process_vm_readv")
+_writev: Final = _load("process_vm_writev")
 
 
 def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[int, int]], length: int) -> bool:
@@ -43,14 +50,18 @@ def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[in
     """
     if _readv is None or process <= 0:
         return False
+    return _copy(_readv, process, memory, places, length)
+
+
+def _copy(call: Any, process: int, own: list[tuple[int, int]], other: list[tuple[int, int]], length: int) -> bool:
+    """Copy between memory of this process and of another one, in the direction of ``call``."""
     done = 0
     while done < length:
         count = min(_CHUNK, length - done)
-        source, target = _vector(places, done, count), _vector(memory, done, count)
+        here, there = _vector(own, done, count), _vector(other, done, count)
         # Pass the arrays, not their addresses, because compiled code would release them after their last use, before
         # the call.
-        copied = _readv(process, target, len(target) // 2, source, len(source) // 2, 0)
-        if copied != count:
+        if call(process, here, len(here) // 2, there, len(there) // 2, 0) != count:
             return False
         done += count
     return True
@@ -120,6 +131,57 @@ class ProcessMemory:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+class CalledMemory:
+    """The memory of another process through process_vm_readv and process_vm_writev, where /proc does not offer it.
+
+    Both name the process by its id, which may be that of another process after its end. They are therefore used only
+    while ``pidfd`` shows that it lives, and have failed unless it lives afterwards. Parameters and errors are those of
+    :class:`ProcessMemory`.
+    """
+
+    def __init__(self, process: int, pidfd: int, token: bytes, place: int) -> None:
+        if pidfd < 0 or _readv is None or _writev is None:
+            raise PermissionError("the kernel has no calls for the memory of other processes")
+        self._process = process
+        self._poller = select.poll()
+        self._poller.register(pidfd, select.POLLIN)
+        found = bytearray(TOKEN_SIZE)
+        # Write the token over itself, as reading may be permitted and writing not.
+        if not self.read(place, [found]) or found != token or not self.write(place, [found]):
+            raise PermissionError(f"the memory of process {process} is not the announced one, or forbidden")
+
+    def read(self, place: int, parts: list[Any]) -> bool:
+        """Read from an address into writable buffers; return False if any of it does not exist."""
+        return self._move(_readv, place, parts)
+
+    def write(self, place: int, parts: list[Any]) -> bool:
+        """Write buffers to an address; return False if any of it does not exist."""
+        return self._move(_writev, place, parts)
+
+    def _move(self, call: Any, place: int, parts: list[Any]) -> bool:
+        arrays = [np.frombuffer(each, np.uint8) for each in parts if len(each)]
+        own = [(each.__array_interface__["data"][0], len(each)) for each in arrays]
+        length = sum(map(len, arrays))
+        if place + length > _ADDRESSES or not self._lives():
+            return False
+        return _copy(call, self._process, own, [(place, length)], length) and self._lives()
+
+    def _lives(self) -> bool:
+        return not self._poller.poll(0)
+
+    def close(self) -> None:
+        """Do nothing: the descriptor is the caller's."""
+
+
+def open_memory(process: int, pidfd: int, token: bytes, place: int) -> ProcessMemory | CalledMemory | None:
+    """The memory of another process, by the first way that is permitted; None if none is."""
+    with suppress(OSError):
+        return ProcessMemory(process, token, place)
+    with suppress(OSError):
+        return CalledMemory(process, pidfd, token, place)
+    return None
 
 
 def permit_reading() -> bool:

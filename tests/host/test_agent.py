@@ -19,10 +19,11 @@ from mxwire.host import Endpoint, Host, HostClosedError, HostError
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing, agent_path
 from mxwire.host.state_socket import read_states
-from mxwire.link import LinkError, MemoryNetwork
-from mxwire.link.local import SharedMemoryPath
+from mxwire.link import LinkError, MemoryNetwork, process_memory
+from mxwire.link.local import SharedMemoryPath, make_memory
+from mxwire.link.process_memory import CalledMemory, ProcessMemory
 from mxwire.protocol import Partner, Status
-from mxwire.protocol.agent.records import AGENT_HEAD, AgentRecord
+from mxwire.protocol.agent.records import AGENT_HEAD, AGENT_VERSION, AgentRecord
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.profile import OPEN_MX_1_5
 
@@ -257,7 +258,7 @@ def test_a_returned_message_is_received_by_another_receive(interface):
     [b"", b"\x05", bytes(64), AGENT_HEAD.pack(5, 0, 2, 1, 1, 0, 0, 0, 5, 0)],
     ids=["empty", "short", "nothing", "early"],
 )
-def test_a_program_with_an_impossible_record_is_dropped(interface, record):
+def test_a_program_with_an_impossible_record_is_dropped(interface, record, caplog):
     with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, Host.open(interface, agent=True) as good:
         endpoint = good.open_endpoint(1)
         path = SharedMemoryPath(lambda *_: agent_path(interface))
@@ -265,6 +266,7 @@ def test_a_program_with_an_impossible_record_is_dropped(interface, record):
         assert channel is not None
         channel.put(record)
         until(lambda: agent.dropped == 1)
+        assert "has sent an impossible record (" in caplog.text
         assert len(agent.clients) == 1
         endpoint.send(endpoint.own_partner, b"on", 3)
         assert bytes(endpoint.receive(3, timeout=PATIENCE)) == b"on"
@@ -305,8 +307,12 @@ def test_more_requests_than_an_agent_allows_end_without_resources(interface, mon
         assert endpoint.wait(sends[0], PATIENCE) is Status.SUCCESS
 
 
-def test_a_message_does_not_wait_for_a_program_that_computes(interface):
-    """The progress of a large message needs no call of its receiver."""
+@pytest.mark.interpreted("compiled code calls the class directly")
+@pytest.mark.parametrize("way", [ProcessMemory, CalledMemory])
+def test_a_message_does_not_wait_for_a_program_that_computes(interface, monkeypatch, way):
+    """The progress of a large message needs no call of its receiver, also where /proc/PID/mem may not be opened."""
+    if way is CalledMemory:
+        monkeypatch.setattr(process_memory, "ProcessMemory", forbidden)
     network = MemoryNetwork()
     with (
         agent_on(network.attach(interface), name="alpha"),
@@ -315,12 +321,18 @@ def test_a_message_does_not_wait_for_a_program_that_computes(interface):
     ):
         endpoint, far = host.open_endpoint(1), beta.open_endpoint(0)
         content = Random(1).randbytes(1_000_000)
-        posted = endpoint.ireceive(3, maximum=len(content))
+        memory = bytearray(len(content))
+        posted = endpoint.ireceive(3, buffer=memory)
         send = far.isend(far.connect("alpha", 1, timeout=PATIENCE), content, 3)
         # The sender learns of the end of the transfer while the receiver makes no call.
         far.wait(send, PATIENCE)
-        assert not posted.done
-        assert bytes(endpoint.wait(posted, PATIENCE)) == content
+        assert not posted.done and memory == content
+        assert endpoint.wait(posted, PATIENCE).length == len(content)
+
+
+def forbidden(*_: object) -> None:
+    """Refuse to open the memory of a process."""
+    raise PermissionError
 
 
 def test_a_card_pulls_while_a_program_computes_but_matches_nothing(interface):
@@ -401,6 +413,24 @@ def test_allocated_memory_is_mapped_by_both(interface, copies):
         assert not any(memory[:50_000]) and not any(memory[150_000:])
         [client] = agent.clients
         assert client.served.held_bytes == 0 and (client.memory is None) is (copies == 2)
+
+
+def test_descriptors_beyond_a_limit_are_counted_and_logged(interface, caplog):
+    with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, ExitStack() as stack:
+        path = SharedMemoryPath(lambda *_: agent_path(interface))
+        stack.callback(path.close)
+        channel = path.reach(0, 0)
+        assert channel is not None
+        descriptor, memory = make_memory(4096)
+        stack.callback(memory.close)
+        stack.callback(os.close, descriptor)
+        for _ in range(20):
+            assert channel.pass_memory(descriptor)
+        channel.put(AGENT_HEAD.pack(AgentRecord.ATTACH, 0, 0, 0, AGENT_VERSION, 0, 0, 0, 0, 0))
+        until(lambda: agent.clients and agent.clients[0].refused == 4)
+        until(lambda: "has reached a limit: 4 of its requests" in caplog.text)
+        [state] = read_states()
+        assert [each["refused"] for each in state["clients"]] == [4]
 
 
 @pytest.mark.interpreted("compiled code has the constants")

@@ -35,11 +35,12 @@ from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
 from mxwire.wire.codec import Codec, Malformed
 
-PULL_SOURCE: Final = Struct("=IIIIQ")
+PULL_SOURCE: Final = Struct("=IBBHQ")
 """Session, region, use counter and offset of a message to pull, and the time limit of the pull in ns."""
 _HALF: Final = 32
 _LOW: Final = (1 << _HALF) - 1
 _SLOT: Final = 0xFF
+_OFFSET: Final = 0xFFFF
 _FRAME, _EAGER, _LIBACK, _FRAGMENT, _RNDV, _NOTIFY = range(6)
 """Kinds of arrivals, in the flags of their records."""
 
@@ -79,6 +80,9 @@ def arrival_fields(arrival: Arrival, codec: Codec) -> dict[str, Any]:
 def arrival_of(peer: Peer, head: AgentHead, data: bytes | memoryview, codec: Codec) -> Arrival:
     """The arrival that a record describes; raise :class:`~mxwire.errors.InvalidRecordError` if there is none."""
     kind, number = head.flags, head.partner & _SLOT
+    region, use = head.mask >> _HALF, head.mask & _LOW
+    if max(region, use) > _SLOT or head.length > LENGTH_MAXIMUM or head.extra > _OFFSET:
+        raise InvalidRecordError("an arrival that no frame can be")
     sequence, piggyback = head.number >> 16 & 0xFFFF, head.number & 0xFFFF
     if kind == _EAGER:
         return EagerArrival(peer, number, sequence, piggyback, head.match_info, bytes(data))
@@ -88,7 +92,6 @@ def arrival_of(peer: Peer, head: AgentHead, data: bytes | memoryview, codec: Cod
         pipeline = head.mask - 1 if head.mask else None
         info, length, place = head.match_info, head.length, head.extra
         return Fragment(peer, number, sequence, piggyback, info, length, pipeline, place, bytes(data))
-    region, use = head.mask >> _HALF, head.mask & _LOW
     if kind == _RNDV:
         info, length, offset = head.match_info, head.length, head.extra
         return RndvArrival(peer, number, sequence, piggyback, info, length, region, use, offset)
@@ -184,7 +187,7 @@ class ServedCard(ServedSide):
             return
         if memory.length < total:
             raise InvalidRecordError("a pull into shorter memory")
-        source = PullSource(peer, head.partner & _SLOT, session, region & _SLOT, use & _SLOT, offset)
+        source = PullSource(peer, head.partner & _SLOT, session, region, use, offset)
         self._waiting.append((head.number, source, memory, total, limit))
         self._start_waiting()
 
@@ -203,7 +206,7 @@ class ServedCard(ServedSide):
     def _announce(self, head: AgentHead, data: bytes | memoryview) -> None:
         """Make a message available for pulling; its region has the number that the library has chosen."""
         number, use = head.mask >> _HALF, head.mask & _LOW
-        if head.number in self._regions.values() or head.length > LENGTH_MAXIMUM:
+        if head.number in self._regions.values() or head.length > LENGTH_MAXIMUM or head.extra > _OFFSET:
             raise InvalidRecordError("an announcement with the number of another one")
         memory: Segments
         if head.flags & RecordFlag.IN_PLACE:
