@@ -6,29 +6,35 @@ The experiments are those of Maccabe and others (about 2002) and of COMB. *Doubl
 producer fills two buffers in turn, a consumer sums them up, and the consumer announces each receive before the producer
 sends, so that no message waits for a receive. All of it can overlap; the rate is at best that of the slowest of
 producer, network and consumer. It runs with a slow producer (half of the network's rate) and a fast consumer (twice its
-rate), and the other way around. *Post-work-wait* posts a message, computes for twice the time of an idle message, and
-waits: its overlap is (idle + work - total) / min(idle, work). *Polling* computes in slices with a look at the library
-between them, while messages arrive: availability is the time of the work alone over that with messages.
+rate), the other way around, and with random numbers that are added up. *Post-work-wait* posts a message, works for
+twice the time of an idle message, and waits: its overlap is (idle + work - total) / min(idle, work). *Polling* works in
+slices with a look at the library between them, while messages arrive: availability is the time of the work alone over
+that with messages.
 
-Work is time of a core in virtual time, and a copy or a reduction costs the time of the table.
+All are programs over a communicator (``overlap_programs.py``), which run on modelled hosts (:class:`ModelledOverlap`)
+and on live ones (``overlap_live.py``); :class:`OverlapRanks` is the face of both. In virtual time work is time of a
+core, and random numbers cost the time of a reduction. Live it is *slept*, so that other processes get the processor, or
+*burnt*, a fixed number of loops, so that time that others take from it shows.
 
 Names in the recording
 ----------------------
-Series ``rate`` (MB/s over ``size``): ``<progress>, producer-bound`` and ``consumer-bound``, and ``network``, the rate
-without work. Series ``overlap`` (over ``size``): ``<progress>, sender works`` and ``receiver works``, with the times of
-the phases as details. Series ``availability`` and ``rate while polling`` (over ``slice``, in µs): ``<progress>``. Fact
-``timelines``: by progress, the phases of both sides and their frames in a producer-bound run of a long message.
+Series ``rate`` (MB/s over ``size``): ``<way>, network`` without work, ``<way>, producer-bound``, ``consumer-bound`` and
+``random and sum``; the details are the rates of producer and consumer alone and during the run, the best possible rate
+and the share of it. Series ``overlap`` (over ``size``): ``<way>, sender works`` and ``receiver works``, with the times
+of the phases in µs. Series ``availability`` and ``rate while polling`` (over ``slice``, in µs): ``<way>``. Live, the
+kind of work is a part of the name (``sender sleeps``, ``producer-bound, burnt``). Facts: ``timelines``, by way the
+phases of both sides and their frames in a producer-bound run of a long message; ``processors`` of all parties, live.
 """
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import pairwise
+from statistics import median
 from typing import Any, Final
-
-import numpy as np
 
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
 from mxwire.bench.cost.progress import PROGRESS, ProgressHost, progress_fabric
@@ -36,9 +42,9 @@ from mxwire.bench.cost.ranks import ModelFabric
 from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
-from mxwire.bench.imb.communicator import Communicator, Operation, Program
-from mxwire.bench.record import Recording
-from mxwire.bench.study import Points, StudyOptions, kept
+from mxwire.bench.overlap_programs import BUFFERS, OVERLAP_PROGRAMS, Answer
+from mxwire.bench.record import Conditions, Recording
+from mxwire.bench.study import Points, StudyOptions, Turns, kept
 from mxwire.errors import MxwireError
 from mxwire.units import MICROSECOND
 from mxwire.wire.dialect import Dialect
@@ -51,30 +57,35 @@ OVERLAP: Final = "overlap"
 AVAILABILITY: Final = "availability"
 POLLED: Final = "rate while polling"
 NETWORK: Final = "network"
+SUMMED: Final = "random and sum"
 TIMELINES: Final = "timelines"
+PROCESSORS: Final = "processors"
+"""Fact of a live recording: the processors of all parties, by way of progress."""
 EXPERIMENTS: Final = ("double-buffering", "post-work-wait", "polling")
+SIDES: Final = ("sender", "receiver")
 SIZES: Final = (1024, 4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 262144, 1 << 20, 4 << 20)
 _QUICK_SIZES: Final = (4096, RENDEZVOUS_THRESHOLD + 1)
 SLICES_US: Final = (10, 100, 1000)
 _POLLED_SIZE: Final = 65536
-_WORK: Final = 20 * 1000 * MICROSECOND
-"""Work of an application that polls, in ns."""
-_BUFFERS: Final = 24
-"""Buffers of a run of double buffering, filled in turn into two."""
+_POLLED_WORK: Final = 20_000
+"""Work of an application that polls, in µs."""
 _DRAWN: Final = 1 << 20
 """Longest message of a timeline."""
 _REPETITIONS: Final = 3
-_READY, _CREDIT = 10, 20
-"""Tags of the announcement of a receive, and of the credit of a polling receiver."""
+LIMIT: Final = 600
+"""Seconds after which no further round begins."""
+LONGEST_WORK: Final = 200_000_000
+"""Maximum time of a piece of work in ns: on a busy machine it takes many times as long, while the other rank waits."""
 BOUNDS: Final = {"producer-bound": (0.5, 2.0), "consumer-bound": (2.0, 0.5)}
 """Rates of producer and consumer, as multiples of the network's."""
-_FREE: Final = (0, 0)
-"""Work of no time."""
+WORKS: Final = {"": "works", "slept": "sleeps", "burnt": "burns"}
+"""Kinds of work, and their verbs; that without a name is time of a modelled core."""
+_BOTH: Final = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of a side, in ns of virtual time."""
+    """A phase of a side, in ns."""
 
     rank: int
     kind: str
@@ -83,157 +94,231 @@ class Phase:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnFrame:
+    """A frame of a timeline: when it left its host, in ns on the clock of the phases."""
+
+    time: int
+    rank: int
+    length: int
+
+
 @dataclass(frozen=True)
 class OverlapStudy:
-    """The measurements of a study."""
+    """The measurements of a study. Raises :class:`~mxwire.errors.MxwireError` for unknown names."""
 
-    costs: Costs
-    dialect: Dialect
     progress: tuple[str, ...] = PROGRESS
     experiments: tuple[str, ...] = EXPERIMENTS
     sizes: tuple[int, ...] = SIZES
-    same: bool = False
-    """True if whatever runs outside of calls shares the application's core."""
+    sides: tuple[str, ...] = SIDES
+    """Sides that work in post-work-wait, each by itself."""
+    timelines: bool = True
 
     def __post_init__(self) -> None:
         """Refuse unknown names."""
         for given, known, what in (
             (self.progress, PROGRESS, "way of progress"),
             (self.experiments, EXPERIMENTS, "experiment"),
+            (self.sides, SIDES, "side"),
         ):
             for each in given:
                 if each not in known:
                     raise MxwireError(f"no {what} {each!r}{suggestion(each, known)}: use {', '.join(known)}")
 
-    def fabric(self, progress: str) -> ModelFabric:
+
+class OverlapRanks(ABC):
+    """Two ranks that play the programs of the study, with a way of progress for the ranks that work."""
+
+    works: tuple[str, ...] = ("",)
+    """Kinds of work: see :data:`WORKS`."""
+    marks: tuple[str, ...] = ()
+    """Marks of all measurements."""
+    reference: str
+    """The way of progress whose rate without work is that of the network."""
+    repetitions = _REPETITIONS
+    """Messages per point and round of post-work-wait."""
+
+    @property
+    @abstractmethod
+    def conditions(self) -> Conditions:
+        """The circumstances, for the recording."""
+
+    @abstractmethod
+    def prepare(self, study: OverlapStudy, recording: Recording) -> tuple[str, ...]:
+        """Add remarks and facts to a recording, and return the ways of progress that can be measured here."""
+
+    @abstractmethod
+    def play(self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any) -> list[Answer]:
+        """Play a program of :data:`~mxwire.bench.overlap_programs.OVERLAP_PROGRAMS`, and return both answers.
+
+        ``busy`` are the ranks that work, with this kind of ``work``.
+        """
+
+    @abstractmethod
+    def watch(
+        self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any
+    ) -> tuple[list[Answer], list[DrawnFrame]]:
+        """Play a program, and return its answers and the frames of both sides, in the order of time."""
+
+
+class ModelledOverlap(OverlapRanks):
+    """Ranks on modelled hosts, new ones for each run."""
+
+    marks = (MODELLED,)
+    reference = "match"
+
+    def __init__(self, costs: Costs, dialect: Dialect, *, same: bool = False) -> None:
+        self.costs = costs
+        self.dialect = dialect
+        self.same = same
+        """True if whatever runs outside of calls shares the application's core."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The circumstances, with the table of costs."""
+        return VirtualStage(self.costs).conditions
+
+    def prepare(self, study: OverlapStudy, recording: Recording) -> tuple[str, ...]:
+        """Leave out TCP if the table has no costs of it."""
+        recording.facts["fitted"] = [asdict(each) for each in self.costs.fitted_to]
+        recording.remarks.append(f"placement: {'the application shares its core' if self.same else 'elsewhere'}")
+        if "kernel" in study.progress and not self.costs.models_tcp:
+            recording.remarks.append(f"kernel: not applicable: the cost table {self.costs.name} has no costs of TCP")
+            return tuple(each for each in study.progress if each != "kernel")
+        return study.progress
+
+    def fabric(self, way: str) -> ModelFabric:
         """Two new ranks with a way of progress."""
-        if progress == "kernel":
+        if way == "kernel":
             return StreamFabric(self.costs, 2)
-        return progress_fabric(ModelHostOptions(self.costs, self.dialect, progress=progress, same=self.same))
+        return progress_fabric(ModelHostOptions(self.costs, self.dialect, progress=way, same=self.same))
+
+    def play(self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any) -> list[Answer]:
+        """Play a program; all ranks have the way of progress."""
+        return self.fabric(way).run(OVERLAP_PROGRAMS[program](**parameters))
+
+    def watch(
+        self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any
+    ) -> tuple[list[Answer], list[DrawnFrame]]:
+        """Play a program, and return its answers and the frames; there are none of TCP."""
+        fabric = self.fabric(way)
+        answers = fabric.run(OVERLAP_PROGRAMS[program](**parameters))
+        hosts = fabric.hosts if isinstance(fabric, EndpointFabric) else []
+        sent = [each for host in hosts if isinstance(host, ProgressHost) for each in host.sent]
+        return answers, [DrawnFrame(each.time, each.rank, each.length) for each in sent]
 
 
-def run_overlap(
-    study: OverlapStudy,
-    options: StudyOptions,
-) -> Recording:
-    """Run the study; ``started`` is called with its recording, which Ctrl-C leaves partial."""
-    recording = options.begin(STUDY, VirtualStage(study.costs).conditions)
-    recording.facts["fitted"] = [asdict(each) for each in study.costs.fitted_to]
-    recording.remarks.append(f"placement: {'the application shares its core' if study.same else 'elsewhere'}")
-    ways = list(study.progress)
-    if "kernel" in ways and not study.costs.models_tcp:
-        ways.remove("kernel")
-        recording.remarks.append(f"kernel: not applicable: the cost table {study.costs.name} has no costs of TCP")
+def run_overlap(study: OverlapStudy, ranks: OverlapRanks, options: StudyOptions) -> Recording:
+    """Run the study, in rounds in which all ways of progress take turns; one round is enough in virtual time."""
+    recording = options.begin(STUDY, ranks.conditions)
     points = Points(recording)
     points.declare("MB/s", RATE)
     points.declare("of the shorter", OVERLAP)
     points.declare("of the time", AVAILABILITY, x="slice", x_unit="µs")
     points.declare("MB/s", POLLED, x="slice", x_unit="µs")
-    sizes = _QUICK_SIZES if options.quick else study.sizes
+    if recording.conditions.virtual:
+        options = replace(options, rounds=1)
+    if options.quick:
+        study = replace(study, sizes=_QUICK_SIZES)
     with kept(recording, points):
-        for way in ways:
+        ways = ranks.prepare(study, recording)
+        buffered = "double-buffering" in study.experiments
+        network = network_rate(ranks, max(study.sizes)) if buffered else 0.0
+        begun, drawn = time.monotonic(), max((each for each in study.sizes if each <= _DRAWN), default=_DRAWN)
+        timelines: dict[str, Any] = {}
+
+        def measure(way: str, number: int) -> None:
+            if number and time.monotonic() > begun + LIMIT:
+                raise MxwireError(f"the study has taken more than {LIMIT} s")
+            if buffered and study.timelines and way not in timelines:
+                # The first run of a way is its warm-up, too.
+                options.progress(f"timeline, {way}")
+                timelines[way] = _timeline(ranks, way, drawn, network)
+                recording.facts[TIMELINES] = timelines
             for experiment in study.experiments:
                 options.progress(f"{experiment}, {way}")
-                _EXPERIMENTS[experiment](study, way, sizes, points)
-            if "double-buffering" in study.experiments:
-                longest = max((each for each in sizes if each <= _DRAWN), default=_DRAWN)
-                recording.facts.setdefault(TIMELINES, {})[way] = _timeline(study, way, longest)
+                _EXPERIMENTS[experiment](study, ranks, way, network, points)
+
+        turns = Turns(recording, options.progress)
+        turns.play({way: partial(measure, way) for way in ways}, options.rounds, warm_up=0)
     return recording
 
 
 # Double buffering
 
 
-def double_buffering(
-    length: int, work: tuple[int, int], phases: list[Phase] | None = None
-) -> Callable[[Communicator], Program[int]]:
-    """The paper's program; ``work`` is the time in ns to fill and to sum a buffer. The result is the rank's time."""
+def buffered_rate(
+    ranks: OverlapRanks, way: str, length: int, work: tuple[int, int] = (0, 0), kind: str = ""
+) -> tuple[float, dict[str, float]]:
+    """The rate of double buffering in MB/s; with work, its details are the rates of producer and consumer.
 
-    def timed(comm: Communicator, kind: str, run: Program[None]) -> Program[None]:
-        begin = comm.now()
-        yield from run
-        if phases is not None:
-            phases.append(Phase(comm.rank, kind, begin, comm.now()))
-
-    def compute(comm: Communicator, duration: int) -> Program[None]:
-        comm.work_for(duration)
-        yield []
-
-    def wait(*operations: Operation) -> Program[None]:
-        yield operations
-
-    def produce(comm: Communicator) -> Program[int]:
-        buffers, ready = _buffers(length), _buffers(4)
-        begin, sends = comm.now(), list[Operation | None]([None, None])
-        for place in (number % 2 for number in range(_BUFFERS)):
-            before = sends[place]
-            if before is not None:
-                yield from timed(comm, "wait", wait(before))
-            yield from timed(comm, "fill", compute(comm, work[0]))
-            yield from timed(comm, "wait", wait(comm.irecv(1, ready[place], _READY + place)))
-            sends[place] = comm.isend(1, buffers[place], place)
-        yield [each for each in sends if each is not None]
-        return comm.now() - begin
-
-    def consume(comm: Communicator) -> Program[int]:
-        buffers, ready = _buffers(length), _buffers(4)
-        begin, receives = comm.now(), []
-        for place in (0, 1):
-            receives.append(comm.irecv(0, buffers[place], place))
-            yield [comm.isend(0, ready[place], _READY + place)]
-        for number in range(_BUFFERS):
-            place = number % 2
-            yield from timed(comm, "wait", wait(receives[place]))
-            yield from timed(comm, "sum", compute(comm, work[1]))
-            if number + 2 < _BUFFERS:
-                receives[place] = comm.irecv(0, buffers[place], place)
-                yield [comm.isend(0, ready[place], _READY + place)]
-        return comm.now() - begin
-
-    return lambda comm: consume(comm) if comm.rank else produce(comm)
+    ``work`` is the time in ns to fill and to sum a buffer.
+    """
+    answers = ranks.play(way, _BOTH, kind, "double buffering", length=length, fill=work[0], add=work[1])
+    return _rate(answers, length), _rates_of_work(answers, length)
 
 
-def _buffers(length: int) -> list[Any]:
-    return [np.zeros(length, np.uint8) for _ in range(2)]
+def summed_rate(ranks: OverlapRanks, way: str, length: int) -> tuple[float, dict[str, float]]:
+    """The rate of double buffering with random numbers, which must have the same sum on both sides, and its details.
+
+    Raises :class:`~mxwire.errors.MxwireError` if they have not.
+    """
+    answers = ranks.play(way, _BOTH, ranks.works[-1], "double buffering", length=length, fill=None, add=None)
+    if answers[0]["sum"] != answers[1]["sum"]:
+        raise MxwireError(f"{way}: the consumer has received other numbers than the producer has sent")
+    return _rate(answers, length), _rates_of_work(answers, length)
 
 
-def buffered_rate(study: OverlapStudy, way: str, length: int, work: tuple[int, int] = _FREE) -> float:
-    """The rate of double buffering in MB/s."""
-    times = study.fabric(way).run(double_buffering(length, work))
-    return _BUFFERS * length / max(times) * 1e3
+def _rate(answers: list[Answer], length: int) -> float:
+    return float(BUFFERS * length / max(each["time"] for each in answers) * 1e3)
+
+
+def _rates_of_work(answers: list[Answer], length: int) -> dict[str, float]:
+    """The rates of producer and consumer in MB/s, alone and during the run."""
+    found = {}
+    for name, kind, answer in zip(("producer", "consumer"), ("fill", "sum"), answers, strict=True):
+        during = sum(end - begin for each, begin, end in answer["phases"] if each == kind)
+        if answer["alone"] and during:
+            found[f"{name} alone"] = length / answer["alone"] * 1e3
+            found[name] = BUFFERS * length / during * 1e3
+    return found
 
 
 def work_of(length: int, network: float, bound: str) -> tuple[int, int]:
-    """The time in ns to fill and to sum a buffer if the network's rate is ``network`` MB/s."""
-    fill, add = (round(length / (factor * network) * 1e3) for factor in BOUNDS[bound])
+    """The time in ns to fill and to sum a buffer if the network's rate is ``network`` MB/s, at most LONGEST_WORK."""
+    fill, add = (min(round(length / (factor * network) * 1e3), LONGEST_WORK) for factor in BOUNDS[bound])
     return fill, add
 
 
-def network_rate(study: OverlapStudy, length: int) -> float:
-    """The rate of double buffering without work in MB/s, with card and library elsewhere."""
-    return buffered_rate(study, "match", length)
+def network_rate(ranks: OverlapRanks, length: int) -> float:
+    """The rate of double buffering without work in MB/s, which all ways of progress are compared with."""
+    return median(buffered_rate(ranks, ranks.reference, length, kind=ranks.works[-1])[0] for _ in range(3))
 
 
-def _double_buffering(study: OverlapStudy, way: str, sizes: Sequence[int], points: Points) -> None:
-    network = network_rate(study, max(sizes))
-    for size in sizes:
-        points.add(RATE, f"{way}, {NETWORK}", buffered_rate(study, way, size), marks=(MODELLED,), size=size)
+def _double_buffering(study: OverlapStudy, ranks: OverlapRanks, way: str, network: float, points: Points) -> None:
+    for size in study.sizes:
+        add = partial(points.add, RATE, marks=ranks.marks, size=size)
+        add(f"{way}, {NETWORK}", buffered_rate(ranks, way, size, kind=ranks.works[-1])[0])
+        measured = {}
         for bound in BOUNDS:
-            rate = buffered_rate(study, way, size, work_of(size, network, bound))
-            best = min(*(factor * network for factor in BOUNDS[bound]), network)
-            details = {"best possible": best, "efficiency": rate / best}
-            points.add(RATE, f"{way}, {bound}", rate, details=details, marks=(MODELLED,), size=size)
+            for kind in ranks.works:
+                name = f"{way}, {bound}" + (f", {kind}" if kind else "")
+                measured[name] = buffered_rate(ranks, way, size, work_of(size, network, bound), kind)
+        measured[f"{way}, {SUMMED}"] = summed_rate(ranks, way, size)
+        for name, (rate, details) in measured.items():
+            best = min(network, *(details[each] for each in details if each.endswith("alone")))
+            add(name, rate, details=details | {"best possible": best, "efficiency": rate / best})
 
 
-def _timeline(study: OverlapStudy, way: str, length: int) -> dict[str, Any]:
+def _timeline(ranks: OverlapRanks, way: str, length: int, network: float) -> dict[str, Any]:
     """The phases of a producer-bound run, and the frames of both sides."""
-    phases: list[Phase] = []
-    fabric = study.fabric(way)
-    fabric.run(double_buffering(length, work_of(length, network_rate(study, length), "producer-bound"), phases))
-    hosts = fabric.hosts if isinstance(fabric, EndpointFabric) else []
-    frames = [each for host in hosts if isinstance(host, ProgressHost) for each in host.sent]
+    fill, add = work_of(length, network, "producer-bound")
+    parameters = {"length": length, "fill": fill, "add": add}
+    answers, frames = ranks.watch(way, _BOTH, ranks.works[-1], "double buffering", **parameters)
+    phases = [Phase(rank, *each) for rank, answer in enumerate(answers) for each in answer["phases"]]
     # Four buffers of the steady state are enough for a figure.
-    begin, end = (phases[place * len(phases) // _BUFFERS].begin for place in (10, 14))
+    fills = [each for each in phases if each.kind == "fill"]
+    begin, end = (fills[number].begin for number in (10, 14))
     return {
         "size": length,
         "begin": begin,
@@ -246,108 +331,46 @@ def _timeline(study: OverlapStudy, way: str, length: int) -> dict[str, Any]:
 # Post-work-wait
 
 
-def single_message(length: int, busy: int, work: int) -> Callable[[Communicator], Program[list[int]]]:
-    """A message that rank ``busy`` posts, computes for ``work`` ns, and waits for; the other rank only waits.
-
-    The result is the time in ns of the phases post, work and wait; that of the other rank is meaningless.
-    """
-
-    def program(comm: Communicator) -> Program[list[int]]:
-        data, ready = np.zeros(length, np.uint8), np.zeros(4, np.uint8)
-        phases: list[int] = []
-        for _ in range(_REPETITIONS):
-            if comm.rank != busy:
-                yield [comm.irecv(busy, ready, _READY)]
-                yield [comm.irecv(0, data) if comm.rank else comm.isend(1, data)]
-                continue
-            times = [comm.now()]
-            message = comm.irecv(0, data) if comm.rank else comm.isend(1, data)
-            yield [comm.isend(1 - busy, ready, _READY)]
-            times.append(comm.now())
-            if work:
-                comm.work_for(work)
-                yield []
-            times.append(comm.now())
-            yield [message]
-            times.append(comm.now())
-            phases = [later - earlier for earlier, later in pairwise(times)]
-        return phases
-
-    return program
-
-
-def overlap_of(study: OverlapStudy, way: str, length: int, busy: int) -> tuple[float, dict[str, float]]:
+def overlap_of(ranks: OverlapRanks, way: str, length: int, busy: int, kind: str = "") -> tuple[float, dict[str, float]]:
     """The share of the shorter of message and work that both have in common, and the phases in µs."""
 
-    def phases(work: int) -> list[int]:
-        return study.fabric(way).run(single_message(length, busy, work))[busy]
+    def phases(work: int) -> dict[str, float]:
+        parameters = {"length": length, "busy": busy, "work": work, "repetitions": ranks.repetitions}
+        answer = ranks.play(way, (busy,), kind, "single message", **parameters)[busy]
+        return {name: median(values) for name, values in answer.items()}
 
-    idle = sum(phases(0))
-    work = 2 * idle
-    found = phases(work)
-    details = {name: value / 1e3 for name, value in zip(("post", "work", "wait"), found, strict=True)}
-    return (idle + work - sum(found)) / min(idle, work), {"idle": idle / 1e3, **details}
+    alone = phases(0)
+    idle = alone["post"] + alone["work"] + alone["wait"]
+    found = phases(min(round(2 * idle), LONGEST_WORK))
+    total = found["post"] + found["work"] + found["wait"]
+    details = {name: value / 1e3 for name, value in ({"idle": idle} | found | {"total": total}).items()}
+    return (idle + found["alone"] - total) / min(idle, found["alone"]), details
 
 
-def _post_work_wait(study: OverlapStudy, way: str, sizes: Sequence[int], points: Points) -> None:
-    for size in sizes:
-        for busy, name in ((0, "sender works"), (1, "receiver works")):
-            found, details = overlap_of(study, way, size, busy)
-            points.add(OVERLAP, f"{way}, {name}", found, details=details, marks=(MODELLED,), size=size)
+def _post_work_wait(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, points: Points) -> None:
+    for size in study.sizes:
+        for side in study.sides:
+            for kind in ranks.works:
+                found, details = overlap_of(ranks, way, size, SIDES.index(side), kind)
+                name = f"{way}, {side} {WORKS[kind]}"
+                points.add(OVERLAP, name, found, details=details, marks=ranks.marks, size=size)
 
 
 # Polling
 
 
-def polling(length: int, slice_ns: int) -> Callable[[Communicator], Program[tuple[int, int]]]:
-    """Rank 1 works in slices and looks for messages in between, two of which rank 0 keeps on their way.
-
-    The result of rank 1 is its time in ns and the number of messages that arrived in it.
-    """
-
-    def send(comm: Communicator) -> Program[tuple[int, int]]:
-        data, credit = _buffers(length), np.ones(1, np.uint8)
-        yield [comm.isend(1, each, place) for place, each in enumerate(data)]
-        number = 0
-        while True:
-            yield [comm.irecv(1, credit, _CREDIT)]
-            if not credit[0]:
-                return 0, 0
-            yield [comm.isend(1, data[number % 2], number % 2)]
-            number += 1
-
-    def work(comm: Communicator) -> Program[tuple[int, int]]:
-        data, credits_ = _buffers(length), (np.zeros(1, np.uint8), np.ones(1, np.uint8))
-        receives = [comm.irecv(0, each, place) for place, each in enumerate(data)]
-        yield []
-        begin, arrived = comm.now(), 0
-        for _ in range(_WORK // slice_ns):
-            comm.work_for(slice_ns)
-            yield []
-            comm.look()
-            yield []
-            while receives[arrived % 2].done:
-                place = arrived % 2
-                receives[place] = comm.irecv(0, data[place], place)
-                yield [comm.isend(0, credits_[1], _CREDIT)]
-                arrived += 1
-        took = comm.now() - begin
-        yield receives
-        yield [comm.isend(0, credits_[0], _CREDIT)]
-        return took, arrived
-
-    return lambda comm: work(comm) if comm.rank else send(comm)
-
-
-def _polling(study: OverlapStudy, way: str, _: Sequence[int], points: Points) -> None:
+def _polling(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, points: Points) -> None:
     for slice_us in SLICES_US:
-        took, arrived = study.fabric(way).run(polling(_POLLED_SIZE, slice_us * MICROSECOND))[1]
-        add = partial(points.add, marks=(MODELLED,), slice=slice_us)
-        add(AVAILABILITY, way, _WORK // (slice_us * MICROSECOND) * slice_us * MICROSECOND / took)
-        add(POLLED, way, arrived * _POLLED_SIZE / took * 1e3)
+        for kind in ranks.works:
+            parameters = {"slice_ns": slice_us * MICROSECOND, "slices": _POLLED_WORK // slice_us}
+            answer = ranks.play(way, (1,), kind, "polling", length=_POLLED_SIZE, **parameters)[1]
+            add = partial(points.add, marks=ranks.marks, slice=slice_us)
+            name = f"{way}, {kind}" if kind else way
+            add(AVAILABILITY, name, answer["alone"] / answer["time"])
+            add(POLLED, name, answer["arrived"] * _POLLED_SIZE / answer["time"] * 1e3)
 
 
-_EXPERIMENTS: Final[dict[str, Callable[[OverlapStudy, str, Sequence[int], Points], None]]] = {
+_EXPERIMENTS: Final[dict[str, Callable[[OverlapStudy, OverlapRanks, str, float, Points], None]]] = {
     "double-buffering": _double_buffering,
     "post-work-wait": _post_work_wait,
     "polling": _polling,

@@ -1,112 +1,157 @@
-"""The live part of ``bench overlap``: overlap of a message with work of its receiver, by the way of progress.
+"""The live ranks of ``bench overlap``: two processes on a virtual cable, each bound to a processor.
 
 Theory of operation
 -------------------
-A receiver posts a receive, requests the message with a short one, works for twice the time that an idle message takes,
-and waits. Its overlap is (idle + work - total) / min(idle, work): 1 if message and work take the time of the longer
-one, 0 if one waits for the other. Work is *slept*, so that other processes get the processor of the receiver, as if it
-had one for the card; or *burnt*, a fixed number of loops, so that time that others take from it shows.
+The ranks play the programs of the study (``overlap_programs.py``) over the communicators of ``bench imb``; those that
+work have a way of progress:
 
-The ways of progress are ``library`` (the host runs in the calls of the receiver), ``thread`` (a thread of it runs the
-host, at the latest 10 ms after the last call, ``NAP`` in ``host/driver.py``), ``match`` (card and matching in an agent,
-``mxwire agent``, on the processor of the sender or, with ``same``, of the receiver), and ``kernel`` (TCP). Sides and
-agent are processes that are bound to the processors in the fact ``processors``.
+======== ======================================================================================
+library  the host runs in the calls of its application
+thread   a thread runs it too, at the latest 10 ms after the last call (``NAP`` in ``host/driver.py``)
+signal   while the application works, a frame raises a signal, whose handler runs it (``imb/signals.py``)
+match    card and library in an agent (``mxwire agent``) of the rank
+push     the same agent, and large messages of RTS, CTS and data, of which only the data need no call (``imb/push.py``)
+kernel   TCP
+======== ======================================================================================
 
-Names in the recording: those of post-work-wait in virtual time (``overlap.py``), ``<way>, receiver sleeps`` and
-``receiver burns``; details are the medians of the times in µs.
+An agent is bound to the processor of the other rank, as if it were a card with a processor of its own, or with ``same``
+to that of its application. Frames are handed to the processor on which the card of a side runs; otherwise the kernel
+would take time from the work for each frame, which no adapter does. With two processors the agent shares that of the
+waiting rank; a side without work has no agent.
+
+A timeline is drawn from a capture of its run, taken by this process on the interface of rank 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from statistics import median
+import time
+from collections.abc import Sequence
+from threading import Event, Thread
 from typing import Any, Final
 
-from mxwire.bench.channels.hosts import WITH
-from mxwire.bench.overlap import OVERLAP, STUDY
-from mxwire.bench.record import Recording
-from mxwire.bench.stage import NamespaceStage
-from mxwire.bench.study import Points, StudyOptions, Turns, kept
+from mxwire.bench.imb.rank_stage import LiveRanks
+from mxwire.bench.overlap import PROCESSORS, SIDES, DrawnFrame, OverlapRanks, OverlapStudy
+from mxwire.bench.overlap_programs import Answer
+from mxwire.bench.record import Conditions, Recording
 from mxwire.errors import MxwireError
+from mxwire.ethernet import SOURCE
+from mxwire.link.tap import Tap
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 from mxwire.words import suggestion
 
-LIVE_PROGRESS: Final = ("library", "thread", "match", "kernel")
-LIVE_SIZES: Final = (RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 262144, 1 << 20)
+LIVE_PROGRESS: Final = ("library", "thread", "signal", "match", "push", "kernel")
+LIVE_SIZES: Final = (RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 1 << 20)
 _REPETITIONS: Final = 5
-"""Messages per round and point."""
-_WORK: Final = {"sleeps": 0, "burns": 1}
+_IN_AGENT: Final = ("match", "push")
+_COLLECTED: Final = 0.1
+"""Seconds after a run within which the kernel hands over its last frames."""
+_HEADERS: Final = 64
+"""Bytes of each frame that a capture keeps."""
 
 
-@dataclass(frozen=True)
-class LiveOverlapStudy:
-    """The axes of the study. Raises :class:`~mxwire.errors.MxwireError` for an unknown way of progress."""
+class LiveOverlap(OverlapRanks):
+    """Two live ranks.
 
-    dialect: str
-    progress: tuple[str, ...] = LIVE_PROGRESS
-    sizes: tuple[int, ...] = LIVE_SIZES
-    same: bool = False
-    """True if the agent shares the processor of the receiver."""
+    With ``same`` an agent shares the processor of its application.
+    """
 
-    def __post_init__(self) -> None:
-        """Refuse unknown names."""
-        for each in self.progress:
-            if each not in LIVE_PROGRESS:
-                raise MxwireError(
-                    f"no live way of progress {each!r}{suggestion(each, LIVE_PROGRESS)}: use "
-                    f"{', '.join(LIVE_PROGRESS)}, or add --simulated TABLE for the others"
-                )
+    works = ("slept", "burnt")
+    reference = "library"
 
-    def carrier(self, way: str) -> str:
-        """The carrier of a way of progress."""
-        if way == "kernel":
-            return "tcp"
-        return self.dialect + {"thread": f"{WITH}thread", "match": f"{WITH}agent"}.get(way, "")
+    def __init__(self, ranks: LiveRanks, *, same: bool = False, quick: bool = False) -> None:
+        self.ranks = ranks
+        self.same = same
+        self.repetitions = 1 if quick else _REPETITIONS
+        self._opened: tuple[str, tuple[int, ...]] | None = None
+        self._parties: dict[str, dict[str, list[int]]] = {}
 
+    @property
+    def conditions(self) -> Conditions:
+        """The circumstances."""
+        return self.ranks.conditions
 
-def run_live_overlap(stage: NamespaceStage, study: LiveOverlapStudy, options: StudyOptions) -> Recording:
-    """Run the study in rounds, in which all ways take turns."""
-    recording = options.begin(STUDY, stage.conditions)
-    place = stage.placement[1 if study.same else 0]
-    recording.remarks.append(f"the agent runs on the processor of the {'receiver' if study.same else 'sender'}")
-    recording.remarks.append("thread: no progress before 10 ms after the last call of the receiver")
-    points = Points(recording)
-    points.declare("of the shorter", OVERLAP)
-    facts: dict[str, Any] = recording.facts.setdefault("processors", {})
+    def prepare(self, study: OverlapStudy, recording: Recording) -> tuple[str, ...]:
+        """Refuse ways of progress that do not exist live.
 
-    def measure(way: str, size: int, work: str, number: int) -> None:
-        sent, found = stage.run(
-            "post, work, wait",
-            carrier=study.carrier(way),
-            spin=False,
-            size=size,
-            repetitions=1 if options.quick else _REPETITIONS,
-            burnt=_WORK[work],
-            agent_processor=0 if place is None else place,
-        )
-        facts[way] = {"sender": sent["processors"], "receiver": found["processors"]}
-        if "agent" in found:
-            facts[way]["agent"] = found["agent"]
-        if number < 0:
+        Raises :class:`~mxwire.errors.MxwireError`.
+        """
+        check_live(study.progress)
+        where = "its application" if self.same else "the other side"
+        recording.remarks.append(f"an agent runs on the processor of {where}, and the kernel handles its frames there")
+        if "thread" in study.progress:
+            recording.remarks.append("thread: no progress before 10 ms after the last call")
+        recording.facts[PROCESSORS] = self._parties
+        return study.progress
+
+    def _open(self, way: str, busy: tuple[int, ...]) -> None:
+        """Open the communicators for a way of progress of the ranks that work, unless they are open."""
+        if self._opened == (way, busy):
             return
-        idle, alone, total = (median(found[each]) for each in ("idle", "alone", "total"))
-        details = {"idle": idle / 1e3, "work": alone / 1e3, "total": total / 1e3}
-        points.add(OVERLAP, f"{way}, receiver {work}", _overlap(idle, alone, total), details=details, size=size)
+        self._opened = None
+        changes = []
+        for rank, port in enumerate(self.ranks.ports):
+            own, other = self.ranks.placement[rank], self.ranks.placement[1 - rank]
+            agent = way in _IN_AGENT and rank in busy
+            place = own if self.same else other
+            # A push is a protocol of both sides.
+            progress = way if rank in busy or way == "push" else "library"
+            over = "tcp" if way == "kernel" else "mx"
+            changes.append({"over": over, "progress": progress, "agent": agent, "agent_processor": place})
+            port.steer(place if agent else own)
+        parties = self._parties.setdefault(way, {})
+        for side, found in zip(SIDES, self.ranks.open(*changes), strict=True):
+            parties[side] = found["rank"]
+            if "agent" in found:
+                parties[f"agent of the {side}"] = found["agent"]
+        self._opened = way, busy
 
-    with kept(recording, points):
-        for size in study.sizes:
-            turns = Turns(recording, options.progress)
-            contestants: dict[str, Callable[[int], None]] = {
-                f"{way}, {work}, {size:,} bytes": partial(measure, way, size, work)
-                for way in study.progress
-                for work in _WORK
-            }
-            turns.play(contestants, options.rounds, warm_up=options.warm_up)
-    return recording
+    def play(self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any) -> list[Answer]:
+        """Play a program. Raises :class:`~mxwire.errors.MxwireError` if a rank fails."""
+        self._open(way, tuple(busy))
+        try:
+            return self.ranks.play(program, work == "slept", parameters)
+        except MxwireError:
+            self._opened = None
+            raise
+
+    def watch(
+        self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any
+    ) -> tuple[list[Answer], list[DrawnFrame]]:
+        """Play a program, and capture the frames of both sides."""
+        self._open(way, tuple(busy))
+        with self.ranks.ports[0].namespace.inside():
+            tap = Tap.open(self.ranks.ports[0].interface, ethertype=None, snap=_HEADERS)
+        frames: list[DrawnFrame] = []
+        addresses = [bytes.fromhex(each) for each in self.ranks.addresses]
+        # Frames have the time of day, phases the monotonic clock.
+        moved, ended = time.time_ns() - time.perf_counter_ns(), Event()
+
+        def collect() -> None:
+            while not ended.is_set():
+                batch = tap.receive(_COLLECTED)
+                for place in range(len(batch)):
+                    source = batch[place][SOURCE]
+                    if source in addresses:
+                        when = int(batch.timestamp_ns[place]) - moved
+                        frames.append(DrawnFrame(when, addresses.index(source), int(batch.wire_length[place])))
+
+        collector = Thread(target=collect, daemon=True)
+        try:
+            collector.start()
+            answers = self.play(way, busy, work, program, **parameters)
+            time.sleep(_COLLECTED)
+        finally:
+            ended.set()
+            collector.join()
+            tap.close()
+        return answers, sorted(frames, key=lambda each: each.time)
 
 
-def _overlap(idle: float, work: float, total: float) -> float:
-    """The share of the shorter of message and work that both have in common."""
-    return (idle + work - total) / min(idle, work)
+def check_live(ways: Sequence[str]) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` for a way of progress that does not exist live."""
+    for each in ways:
+        if each not in LIVE_PROGRESS:
+            raise MxwireError(
+                f"no live way of progress {each!r}{suggestion(each, LIVE_PROGRESS)}: use {', '.join(LIVE_PROGRESS)}, "
+                "or add --simulated TABLE for the others"
+            )

@@ -1,33 +1,52 @@
-"""Report of ``bench overlap``: tables of its series, overlap over size, and phases of both sides above their frames."""
+"""Report of ``bench overlap``: tables and panels by case, processors, and phases of both sides above their frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
-from mxwire.bench.overlap import OVERLAP, POLLED, RATE, TIMELINES, shown_phases
-from mxwire.bench.record import Recording, Series
-from mxwire.bench.report import (
-    Figure,
-    PageFigure,
-    line_styles,
-    plotted,
-    series_figure,
-    study_blocks,
-)
+from mxwire.bench.overlap import OVERLAP, POLLED, PROCESSORS, RATE, TIMELINES, shown_phases
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.report import Figure, PageFigure, line_styles, plotted, series_blocks, series_figure
 from mxwire.report import plot
-from mxwire.report.document import Block, Heading
-from mxwire.wire.enums import PacketType
+from mxwire.report.document import Block, Column, Heading, Row, Table
 
 _PHASES: Final = {"fill": plot.COLOURS[0], "sum": plot.COLOURS[2], "wait": "#cfd4da"}
 _SIDES: Final = ("producer", "consumer")
-_DATA: Final = int(PacketType.PULL_REPLY)
+_DATA: Final = 1000
+"""Length in bytes from which a frame is drawn as one with data."""
+_PANEL: Final = 2.6
+"""Height of a panel in inches."""
+
+
+def cases(series: Series) -> list[Series]:
+    """A series per case: contestants have the names of their ways of progress, and the rest is in the series' name."""
+    found: dict[str, list[Measurement]] = {}
+    for each in series.measurements:
+        way, _, case = each.name.partition(", ")
+        found.setdefault(case, []).append(replace(each, name=way))
+    return [
+        replace(series, name=f"{series.name}, {case}" if case else series.name, measurements=measurements)
+        for case, measurements in found.items()
+    ]
 
 
 def overlap_blocks(recording: Recording) -> Iterator[Block]:
-    """All series."""
+    """All series, by case, and the processors of all parties."""
     yield Heading("Overlap of messages and work")
-    yield from study_blocks(recording)
+    for series in recording.series:
+        for each in cases(series):
+            yield from series_blocks(each)
+    parties = recording.facts.get(PROCESSORS)
+    if parties:
+        yield Heading("Processors", 3)
+        columns = list(dict.fromkeys(party for each in parties.values() for party in each))
+        rows = (
+            Row((way, *(", ".join(map(str, each.get(party, ()))) or "-" for party in columns)))
+            for way, each in parties.items()
+        )
+        yield Table((Column("progress"), *map(Column, columns)), tuple(rows))
 
 
 def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
@@ -35,37 +54,40 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
     rate, overlap = recording.named(RATE), recording.named(OVERLAP)
     if rate is not None:
         yield PageFigure(
-            series_figure([rate], "Double buffering"),
+            series_figure(cases(rate), "Double buffering"),
             "The producer fills, the consumer sums; the slower of both has half of the network's rate.",
         )
     if overlap is not None:
         yield PageFigure(
-            _overlap_figure(overlap), "1: a message and the work beside it take the time of the work alone."
+            _overlap_figure(cases(overlap)), "1: a message and the work beside it take the time of the longer one."
         )
-    polled = recording.named(POLLED)
-    if polled is not None:
-        shown = [each for each in recording.series if each.name in ("availability", POLLED)]
-        yield PageFigure(series_figure(shown, "Polling"), "Work in slices, with a look at the library between them.")
+    if recording.named(POLLED) is not None:
+        polled = [case for each in recording.series if each.name in ("availability", POLLED) for case in cases(each)]
+        yield PageFigure(series_figure(polled, "Polling"), "Work in slices, with a look at the library between them.")
     for way, timeline in recording.facts.get(TIMELINES, {}).items():
         yield PageFigure(
             _timeline_figure(way, timeline),
             f"Producer-bound, {timeline['size']:,} bytes: phases of both sides, and below them the frames that each "
-            "handed to its link (data above, others below).",
+            "has sent (those with data above the line, others below).",
         )
 
 
-def _overlap_figure(series: Series) -> Figure:
+def _overlap_figure(shown: list[Series]) -> Figure:
     def figure(pyplot: Any) -> Any:
-        drawing, (axes,) = plot.panels(pyplot, "Overlap of a message and work", (11.5, 4.4))
-        for name, (colour, dashes) in line_styles(series.contestants()).items():
-            curve = series.curve(name)
-            places = [each.parameters["size"] for each in curve]
-            axes.plot(places, [each.median for each in curve], color=colour, linestyle=dashes, marker=".", label=name)
-        plot.length_axis(axes, [plotted(each.parameters["size"]) for each in series.measurements])
-        axes.axhline(0, color="black", linewidth=0.8)
-        axes.set_xlabel("size, bytes")
-        axes.set_ylabel("overlap")
-        plot.legend_beside(drawing, axes, handlelength=2.6)
+        size = 11.5, 1.2 + _PANEL * len(shown)
+        drawing, panels = plot.panels(pyplot, "Overlap of a message and work", size, len(shown), sharex=True)
+        for series, axes in zip(shown, panels, strict=True):
+            for name, (colour, dashes) in line_styles(series.contestants()).items():
+                curve = series.curve(name)
+                places = [each.parameters["size"] for each in curve]
+                axes.plot(
+                    places, [each.median for each in curve], color=colour, linestyle=dashes, marker=".", label=name
+                )
+            axes.axhline(0, color="black", linewidth=0.8)
+            axes.set_ylabel(series.name)
+            plot.legend_beside(drawing, axes, handlelength=2.6)
+        plot.length_axis(panels[-1], [plotted(each.parameters["size"]) for each in shown[-1].measurements])
+        panels[-1].set_xlabel("size, bytes")
         return drawing
 
     return figure
@@ -85,7 +107,7 @@ def _timeline_figure(way: str, timeline: dict[str, Any]) -> Figure:
             axes.barh(place, width, 0.6, left=(each.begin - begin) / 1e6, color=_PHASES[each.kind], label=label)
         for frame in timeline["frames"]:
             place, time = -1.6 * frame["rank"] - 0.6, (frame["time"] - begin) / 1e6
-            data = frame["kind"] == _DATA
+            data = frame["length"] >= _DATA
             axes.plot(
                 [time, time],
                 [place, place + (0.2 if data else -0.2)],

@@ -9,6 +9,8 @@ from typing import Final
 
 _CALIBRATION_NS: Final = 2_000_000
 _BEST_OF: Final = 5
+_LOOPS: Final = 20_000
+_CALIBRATIONS: Final = 25
 
 
 class SpinWork:
@@ -46,6 +48,30 @@ class SpinWork:
             self.work(duration)
             errors.append(clock() - begun - duration)
         return sorted(errors)[count // 2] / duration
+
+
+class BurntWork:
+    """Work of a fixed number of loops: time that other programs take from the processor prolongs it."""
+
+    def __init__(self) -> None:
+        best = _CALIBRATION_NS
+        for _ in range(_CALIBRATIONS):
+            begun = time.perf_counter_ns()
+            self._burn(_LOOPS)
+            best = min(best, time.perf_counter_ns() - begun)
+        self._rate = _LOOPS / max(best, 1)
+        """Loops per ns."""
+
+    @staticmethod
+    def _burn(loops: int) -> int:
+        found = 0
+        for number in range(loops):
+            found += number
+        return found
+
+    def work(self, duration: int) -> None:
+        """Burn as many loops as take ``duration`` ns on a processor of one's own."""
+        self._burn(max(1, round(duration * self._rate)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mxwire.bench.channels.carriers import check_carrier, open_channel
 from mxwire.bench.channels.channel import LARGEST, ChannelSetup, SilenceError
-from mxwire.bench.roles import alone, exchanges, overlap, patterns, program, tracing
+from mxwire.bench.roles import alone, exchanges, patterns, program, tracing
 from mxwire.errors import MxwireError
 from mxwire.lab.machine import pin
 
@@ -45,7 +45,6 @@ STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "arrived": exchanges.arrived,
     "simultaneous": exchanges.simultaneous,
     "spin error": exchanges.spin_error,
-    "post, work, wait": overlap.post_work_wait,
     "bursts": patterns.bursts,
     "producer-consumer": patterns.producer_consumer,
     "central queue": patterns.central_queue,
@@ -74,7 +73,6 @@ _LIMITS: Final = {
     "window": 4096,
     "depth": 4096,
     "number": 4096,
-    "agent_processor": 4096,
 }
 _TIMES: Final = ("work", "gap", "wait", "durations")
 
@@ -86,7 +84,7 @@ class RoleError(MxwireError):
 def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Check the parameters of a role, which may come from another machine, and return those of its channel.
 
-    ``carrier``, ``spin``, ``depth`` and ``agent_processor`` are removed from ``parameters``. Raises :class:`RoleError`.
+    ``carrier``, ``spin`` and ``depth`` are removed from ``parameters``. Raises :class:`RoleError`.
     """
     for name, value in parameters.items():
         if name in ("carrier", "dialect"):
@@ -100,7 +98,6 @@ def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
         "carrier": check_carrier(str(parameters.pop("carrier", ""))),
         "spin": bool(parameters.pop("spin", True)),
         "depth": parameters.pop("depth", 2),
-        "agent_processor": parameters.pop("agent_processor", None),
         "size": max(sizes, default=0),
     }
 

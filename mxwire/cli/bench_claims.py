@@ -18,7 +18,6 @@ from mxwire.cli.options import integer_option, json_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError, check_writable, write_file
 from mxwire.report.json_line import json_line
-from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
 
 _LOGP_SIZES: Final = (64, 4096, 65536)
 """Sizes in bytes at which claims about LogP are judged."""
-_OVERLAP_SIZES: Final = (4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 1 << 20)
 _TRANSFERS: Final = (1, 16384, 65536, 1 << 20, 4 << 20)
-"""Sizes in bytes at which claims on overlap and on transfers within a machine are judged."""
+"""Sizes in bytes at which claims on transfers within a machine are judged."""
 _MECHANISMS: Final = ("shared-buffer", "cell-queue", "ptrace", "process-file", "cma-get", "cma-put", "tcp", "veth")
 _DERIVED: Final = ("median", "least", "p99", "interval")
 
@@ -134,20 +132,18 @@ def claims(
 def _studies(model_only: bool) -> Iterator[tuple[str, _Study]]:
     """Yield the studies with their names; one that fails does not prevent the next."""
     from mxwire.bench.claims.library_study import run_libraries
+    from mxwire.bench.claims.maccabe_2002 import run_offload
     from mxwire.bench.claims.model_study import run_model, run_model_mtu
-    from mxwire.bench.cost.tables import CLOVERTOWN
     from mxwire.bench.imb.rank_stage import RankSurroundings
     from mxwire.bench.intranode.study import IntranodeStudy, run_intranode
     from mxwire.bench.mtu import MtuStudy, run_mtu
-    from mxwire.bench.overlap import OverlapStudy, run_overlap
     from mxwire.lab.machine import compiled_folder
     from mxwire.lab.namespaces import namespaces_refusal
-    from mxwire.wire.dialect import as_dialect
 
     yield "model", run_model
     yield "libraries", run_libraries
     yield "mtu", run_model_mtu
-    yield "overlap", partial(run_overlap, OverlapStudy(CLOVERTOWN, as_dialect("omx:9000"), sizes=_OVERLAP_SIZES))
+    yield "overlap", run_offload
     refusal = None if not model_only else "--model-only"
     refusal = refusal or namespaces_refusal()
     if refusal is not None:

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import threading
+import time
 from dataclasses import replace
 from functools import cache
+from unittest.mock import Mock
 
 import pytest
 
-from mxwire.bench.channels.carriers import check_carrier
+from mxwire.bench.claims.claim import ClaimEvidence
+from mxwire.bench.claims.maccabe_2002 import CHECKS
 from mxwire.bench.cost.processor import APPLICATION, SYSTEM_KINDS, ModelCore
 from mxwire.bench.cost.progress import NAP, PROGRESS
 from mxwire.bench.cost.tables import CLOVERTOWN
+from mxwire.bench.imb.carriers import RankSetup, StreamCommunicator
+from mxwire.bench.imb.signals import HostSignals
 from mxwire.bench.overlap import (
     AVAILABILITY,
+    LONGEST_WORK,
     OVERLAP,
     POLLED,
     RATE,
     TIMELINES,
+    ModelledOverlap,
     OverlapStudy,
     buffered_rate,
     network_rate,
     overlap_of,
     run_overlap,
-    single_message,
+    summed_rate,
     work_of,
 )
-from mxwire.bench.overlap_live import LiveOverlapStudy
-from mxwire.bench.overlap_report import overlap_blocks, overlap_figures
-from mxwire.bench.record import Recording
-from mxwire.bench.stage import MemoryStage
+from mxwire.bench.overlap_programs import BUFFERS, double_buffering, polling, single_message
+from mxwire.bench.overlap_report import cases, overlap_blocks, overlap_figures
+from mxwire.bench.processors import BurntWork
+from mxwire.bench.record import VARIED, Recording
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.report.plot import rendered
@@ -39,18 +50,18 @@ from tests.cli.support import mxwire
 MIB = 1 << 20
 LARGE = (RENDEZVOUS_THRESHOLD + 1, 65536, 262144, MIB)
 JUMBO = as_dialect("omx:9000")
-STUDY = OverlapStudy(CLOVERTOWN, JUMBO)
-SAME = OverlapStudy(CLOVERTOWN, JUMBO, same=True)
+RANKS = ModelledOverlap(CLOVERTOWN, JUMBO)
+SAME = ModelledOverlap(CLOVERTOWN, JUMBO, same=True)
 
 
 @cache
 def network() -> float:
-    return network_rate(STUDY, MIB)
+    return network_rate(RANKS, MIB)
 
 
 @cache
 def rate(way: str, size: int, bound: str, same: bool = False) -> float:
-    return buffered_rate(SAME if same else STUDY, way, size, work_of(size, network(), bound))
+    return buffered_rate(SAME if same else RANKS, way, size, work_of(size, network(), bound))[0]
 
 
 # The core.
@@ -119,7 +130,7 @@ def test_eager_messages_are_copied_by_the_producer_and_need_no_library_later():
     ],
 )
 def test_one_message_of_1_mib_overlaps_only_if_each_needed_library_is_idle(way, busy, least, most):
-    assert least <= overlap_of(STUDY, way, MIB, busy)[0] <= most
+    assert least <= overlap_of(RANKS, way, MIB, busy)[0] <= most
 
 
 def test_an_agent_on_the_core_of_the_application_steals_its_time():
@@ -131,7 +142,8 @@ def test_an_agent_on_the_core_of_the_application_steals_its_time():
 
 def test_a_thread_gives_overlap_only_to_work_longer_than_its_nap():
     def total(way: str, work: int) -> int:
-        return sum(STUDY.fabric(way).run(single_message(MIB, 1, work))[1])
+        phases = RANKS.fabric(way).run(single_message(MIB, 1, work, 1))[1]
+        return sum(sum(phases[each]) for each in ("post", "work", "wait"))
 
     short, long = NAP // 2, 3 * NAP
     assert total("thread", short) == total("library", short)
@@ -145,7 +157,7 @@ def test_a_thread_gives_overlap_only_to_work_longer_than_its_nap():
 
 @cache
 def quick() -> Recording:
-    return run_overlap(STUDY, StudyOptions.of(None, True))
+    return run_overlap(OverlapStudy(), RANKS, StudyOptions.of(None, True))
 
 
 def test_a_quick_study_has_all_series_of_all_ways():
@@ -180,12 +192,24 @@ def test_the_report_draws_every_figure():
     blocks, figures = list(overlap_blocks(quick())), list(overlap_figures(quick()))
     assert blocks and len(figures) == 3 + len(PROGRESS)
     assert "progress: push" in rendered(figures[-2].figure, "svg").decode()
+    assert "rate, random and sum" in rendered(figures[0].figure, "svg").decode()
+
+
+def test_a_series_is_shown_by_case_with_its_ways_of_progress():
+    rates = cases(quick().named(RATE))
+    assert [each.name.partition(", ")[2] for each in rates] == [
+        "network",
+        "producer-bound",
+        "consumer-bound",
+        "random and sum",
+    ]
+    assert all(each.contestants() == list(PROGRESS) for each in rates)
 
 
 def test_the_study_without_costs_of_tcp_leaves_the_kernel_out():
     table = replace(CLOVERTOWN, name="own", tcp_send=0.0)
-    study = OverlapStudy(table, JUMBO, ("card", "kernel"), ("post-work-wait",))
-    recording = run_overlap(study, StudyOptions.of(None, True))
+    study = OverlapStudy(("card", "kernel"), ("post-work-wait",))
+    recording = run_overlap(study, ModelledOverlap(table, JUMBO), StudyOptions.of(None, True))
     assert recording.named(OVERLAP).contestants() == ["card, sender works", "card, receiver works"]
     assert "kernel: not applicable: the cost table own has no costs of TCP" in recording.remarks
 
@@ -196,38 +220,183 @@ def test_the_study_without_costs_of_tcp_leaves_the_kernel_out():
         ({"progress": ("agent",)}, "no way of progress 'agent'"),
         ({"progress": ("cards",)}, r"no way of progress 'cards' \(did you mean card"),
         ({"experiments": ("buffering",)}, "no experiment 'buffering'"),
+        ({"sides": ("senders",)}, r"no side 'senders' \(did you mean sender"),
     ],
 )
 def test_unknown_names_are_refused(changes, text):
     with pytest.raises(MxwireError, match=text):
-        OverlapStudy(CLOVERTOWN, JUMBO, **changes)
+        OverlapStudy(**changes)
 
 
 def test_the_kinds_of_the_system_are_all_but_the_applications():
     assert APPLICATION not in SYSTEM_KINDS
 
 
-@pytest.mark.parametrize("way", ["", " with thread"])
-@pytest.mark.parametrize("burnt", [0, 1])
-def test_a_receiver_that_works_reports_each_time_of_each_repetition(way, burnt):
-    with MemoryStage() as stage:
-        found = stage.run(
-            "post, work, wait", carrier=f"omx:9000{way}", spin=False, size=40_000, repetitions=2, burnt=burnt
-        )[1]
-    assert {name: len(found[name]) for name in ("idle", "alone", "total")} == {"idle": 2, "alone": 2, "total": 2}
-    assert min(*found["idle"], *found["alone"], *found["total"]) > 0
-    assert found["processors"]
+def test_the_rate_has_those_of_producer_and_consumer_alone_and_during_the_run():
+    """An agent on the producer's core takes its time, one elsewhere does not."""
+    work = work_of(MIB, network(), "producer-bound")
+    for ranks, least, most in ((RANKS, 0.99, 1.0), (SAME, 0.8, 0.98)):
+        details = buffered_rate(ranks, "match", MIB, work)[1]
+        assert details["producer alone"] == pytest.approx(0.5 * network(), rel=0.01)
+        assert least <= details["producer"] / details["producer alone"] <= most
+
+
+@pytest.mark.parametrize("way", PROGRESS)
+def test_the_consumer_adds_up_the_numbers_of_the_producer(way):
+    rate, details = summed_rate(RANKS, way, RENDEZVOUS_THRESHOLD + 1)
+    assert 0 < rate < details["producer alone"]
+
+
+def test_other_numbers_than_those_that_were_sent_are_an_error():
+    ranks = Mock(works=("",))
+    answer = {"time": 1, "alone": 1, "phases": [], "sum": 1.0}
+    ranks.play.return_value = [answer, answer | {"sum": 2.0}]
+    with pytest.raises(MxwireError, match="card: the consumer has received other numbers"):
+        summed_rate(ranks, "card", 4096)
+
+
+def test_a_signal_that_costs_nothing_steals_only_the_time_of_the_library():
+    free = ModelledOverlap(replace(CLOVERTOWN, signal=0.0), JUMBO)
+    assert overlap_of(free, "signal", MIB, 1)[0] > overlap_of(RANKS, "signal", MIB, 1)[0] + 0.2
+
+
+def test_a_piece_of_work_is_bounded_since_the_other_rank_waits_for_its_end():
+    assert work_of(MIB, 1.0, "producer-bound") == (LONGEST_WORK, LONGEST_WORK)
+    slow = Mock(repetitions=1)
+    slow.play.return_value = [{each: [10 * LONGEST_WORK] for each in ("alone", "post", "work", "wait")}]
+    overlap_of(slow, "library", MIB, 0)
+    assert [each.kwargs["work"] for each in slow.play.call_args_list] == [0, LONGEST_WORK]
+
+
+# Verdicts and guesses.
+
+
+@cache
+def offload() -> Recording:
+    """A recording whose varied points are those of a table with a guess 25% larger."""
+    recording = run_overlap(OverlapStudy(("signal",), sizes=(MIB,), timelines=False), RANKS, StudyOptions())
+    table = ModelledOverlap(replace(CLOVERTOWN, signal=CLOVERTOWN.signal * 1.25), JUMBO)
+    varied = run_overlap(OverlapStudy(("signal",), ("post-work-wait",), (MIB,)), table, StudyOptions())
+    recording.facts[VARIED] = [{"guess": "signal +25%", "points": varied.values()}]
+    return recording
+
+
+def test_the_costs_of_a_signal_are_a_guess_with_which_verdicts_vary():
+    assert CLOVERTOWN.sources["signal"] == "guess"
+    [(guess, evidence)] = ClaimEvidence([offload()]).varied
+    receiver, sender = CHECKS["S4-D-c"]
+    assert guess == "signal +25%"
+    assert receiver.term(evidence).value < receiver.term(ClaimEvidence([offload()])).value - 0.02
+    assert sender.term(evidence).value > 0.5
+
+
+# Live programs.
+
+
+def communicators() -> list[StreamCommunicator]:
+    """Two ranks in this process that are connected by TCP over loopback, each with a port of its own."""
+    places = (("", "127.0.0.1", 0), ("", "127.0.0.1", 1))
+    made = [StreamCommunicator(RankSetup(rank, places, "", over="tcp", spin=False)) for rank in (0, 1)]
+    connecting = threading.Thread(target=made[0].connect, daemon=True)
+    connecting.start()
+    made[1].connect()
+    connecting.join(20)
+    return made
+
+
+@pytest.mark.parametrize("slept", [False, True])
+@pytest.mark.parametrize(
+    ("make", "check"),
+    [
+        (
+            lambda: double_buffering(40_000, 50_000, 50_000),
+            lambda ours, theirs: (
+                [kind for kind, _, _ in ours["phases"]].count("fill") == BUFFERS
+                and [kind for kind, _, _ in theirs["phases"]].count("sum") == BUFFERS
+                and all(begin <= end for _, begin, end in ours["phases"] + theirs["phases"])
+            ),
+        ),
+        (lambda: double_buffering(40_000, None, None), lambda ours, theirs: ours["sum"] == theirs["sum"] > 0),
+        (
+            lambda: single_message(40_000, 0, 50_000, 2),
+            lambda ours, theirs: not theirs and all(len(ours[each]) == 2 for each in ours) and len(ours) == 4,
+        ),
+        (lambda: polling(40_000, 50_000, 20), lambda ours, theirs: not ours and theirs["time"] > 0),
+    ],
+)
+def test_the_programs_of_virtual_time_run_live(monkeypatch, make, check, slept):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        monkeypatch.setattr("mxwire.bench.imb.carriers.BASE_PORT", free.getsockname()[1])
+    made, answers = communicators(), {}
+
+    def play(rank: int) -> None:
+        made[rank].slept = slept
+        answers[rank] = made[rank].run(make()(made[rank]))
+
+    threads = [threading.Thread(target=play, args=(rank,), daemon=True) for rank in (0, 1)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    for each in made:
+        each.close()
+    assert set(answers) == {0, 1} and check(answers[0], answers[1])
+
+
+def test_burnt_work_is_proportional_to_its_duration(monkeypatch):
+    burnt, loops = BurntWork(), []
+    monkeypatch.setattr(BurntWork, "_burn", staticmethod(loops.append))
+    for duration in (0, 1_000_000, 3_000_000):
+        burnt.work(duration)
+    assert loops[0] == 1 and loops[2] == pytest.approx(3 * loops[1], rel=0.01) and loops[1] > 1000
+
+
+def test_signals_poll_a_host_while_its_application_works():
+    here, there = socket.socketpair()
+    before = signal.getsignal(signal.SIGIO)
+    host = Mock()
+    host.core.descriptors.return_value = [here.fileno()]
+    host.poll.side_effect = lambda: here.recv(1, socket.MSG_DONTWAIT) if host.poll.call_count > 1 else None
+    try:
+        signals = HostSignals(host)
+        there.send(b"x")
+        with signals:
+            # The frame that arrived before has raised no signal.
+            assert signals.raised == 0 and host.poll.call_count == 1
+            there.send(b"y")
+            end = time.monotonic() + 20
+            while not signals.raised and time.monotonic() < end:
+                time.sleep(0.001)
+        assert signals.raised >= 1 and host.poll.call_count >= 2
+        raised = signals.raised
+        there.send(b"z")
+        time.sleep(0.01)
+        assert signals.raised == raised and os.get_blocking(here.fileno()) is not False
+    finally:
+        signal.signal(signal.SIGIO, before)
+        here.close()
+        there.close()
+
+
+def test_a_signal_within_a_poll_has_the_host_polled_once_more():
+    """A poll is not reentrant: the engine would be entered in the middle of a step."""
+    host, depth, deepest = Mock(), 0, 0
+    host.core.descriptors.return_value = []
+    signals = HostSignals(host)
+
+    def poll() -> None:
+        nonlocal depth, deepest
+        depth, deepest = depth + 1, max(deepest, depth + 1)
+        if host.poll.call_count == 1:
+            signals._handle(signal.SIGIO, None)
+        depth -= 1
+
+    host.poll.side_effect = poll
+    signals._handle(signal.SIGIO, None)
+    assert (host.poll.call_count, deepest, signals.raised) == (2, 1, 2)
 
 
 def test_a_live_way_of_progress_that_does_not_exist_is_refused():
-    with pytest.raises(
-        MxwireError, match=r"no live way of progress 'card': use library, thread, match, kernel, or add"
-    ):
-        LiveOverlapStudy("omx:9000", ("card",))
-    with pytest.raises(MxwireError, match="there is no way of progress 'threads': use thread, agent"):
-        check_carrier("omx:9000 with threads")
-
-
-def test_an_experiment_of_virtual_time_is_refused_live():
-    run = mxwire("bench", "overlap", "--experiment", "polling")
-    assert run.code == 2 and "polling is measured in virtual time only: add --simulated TABLE" in run.err
+    run = mxwire("bench", "overlap", "--progress", "cart")
+    assert run.code == 2 and "no live way of progress 'cart': use library, thread, signal" in run.err
+    assert "or add --simulated TABLE for the others" in run.err

@@ -33,7 +33,7 @@ from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, Rank
 from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
 from mxwire.bench.record import Recording
-from mxwire.bench.stage import SideLostError, StageError
+from mxwire.bench.stage import ProcessSide, SideLostError, StageError
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 
@@ -158,6 +158,18 @@ def test_a_rank_without_progress_takes_nothing_into_the_next_measurement():
     assert all(each.close.called for each in ranks.first)
     assert ranks.measure(benchmark, 0, 1, 1, "dissemination").times == [[1000], [1000]]
     assert ranks.begun == 2
+
+
+def test_the_error_of_a_rank_that_has_failed_is_that_of_the_measurement():
+    """The one that waits for it finds no progress later, and answers first in the order of ranks."""
+    ranks = StalledRanks()
+    ranks._begin()
+    failed = Mock(spec=ProcessSide, busy=True, pending=False)
+    failed.result.side_effect = StageError("rank 1's side: no agent: it has ended")
+    ranks._ranks[1] = failed
+    with pytest.raises(StageError, match="rank 1's side: no agent"):
+        ranks.measure(benchmark_by_name("Barrier"), 0, 1, 1, "dissemination")
+    assert failed.close.called
 
 
 def test_collectives_of_osu_have_root_0_and_a_barrier_that_is_not_timed():

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.bench.overlap_live import LIVE_PROGRESS, LiveOverlapStudy, run_live_overlap
+from mxwire.bench.imb.rank_stage import LiveRanks, RankOptions
+from mxwire.bench.overlap import BOUNDS, SIDES, OverlapStudy, run_overlap
+from mxwire.bench.overlap_live import LIVE_PROGRESS, LiveOverlap
 from mxwire.bench.path import RUNGS, Budget
 from mxwire.bench.record import read_recordings
-from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions, open_stage
+from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
 from mxwire.bench.study import StudyOptions
+from mxwire.lab.child import ChildProcess
 from mxwire.link.ethtool import read_hardware
 from tests.cli.streams import Stream
 from tests.forked import start
@@ -290,15 +293,42 @@ def test_two_machines_measure_over_their_interface(machines, tmp_path):
 
 
 def test_a_quick_overlap_has_every_way_of_progress(_namespaces_work):
-    """Also with an agent, which a side starts and ends; the processors of all parties are in the recording."""
-    with open_stage() as stage:
-        study = LiveOverlapStudy("omx:9000", sizes=(65_536,))
-        recording = run_live_overlap(stage, study, StudyOptions.of(1, True))
+    """Also with agents, which the ranks start and end; the processors of all parties are in the recording, and frames
+    of each way in its timeline."""
+    with LiveRanks(RankOptions(dialect="omx:9000", polling=False)) as ranks:
+        recording = run_overlap(OverlapStudy(LIVE_PROGRESS), LiveOverlap(ranks, quick=True), StudyOptions.of(1, True))
     assert recording.complete, recording.remarks
-    [series] = [each for each in recording.series if each.name == "overlap"]
-    works = [f"{way}, receiver {work}" for way in LIVE_PROGRESS for work in ("sleeps", "burns")]
-    assert sorted(series.contestants()) == sorted(works)
-    for each in series.measurements:
-        assert set(each.details) == {"idle", "work", "total"} and min(each.details.values()) > 0
+    expected = {
+        "rate": ["network", "random and sum", *(f"{bound}, {kind}" for bound in BOUNDS for kind in LiveOverlap.works)],
+        "overlap": [f"{side} {verb}" for side in SIDES for verb in ("sleeps", "burns")],
+        "availability": list(LiveOverlap.works),
+        "rate while polling": list(LiveOverlap.works),
+    }
+    assert {series.name: sorted(series.contestants()) for series in recording.series} == {
+        name: sorted(f"{way}, {case}" for way in LIVE_PROGRESS for case in found) for name, found in expected.items()
+    }
+    for each in recording.named("overlap").measurements:
+        assert set(each.details) == {"idle", "alone", "post", "work", "wait", "total"}
     parties = recording.facts["processors"]
-    assert set(parties["match"]) == {"sender", "receiver", "agent"} and set(parties["kernel"]) == {"sender", "receiver"}
+    assert set(parties["match"]) == {"sender", "receiver", "agent of the sender", "agent of the receiver"}
+    assert set(parties["kernel"]) == {"sender", "receiver"}
+    for way, timeline in recording.facts["timelines"].items():
+        assert {each["kind"] for each in timeline["phases"]} >= {"fill", "wait"}
+        assert {each["rank"] for each in timeline["frames"]} == {0, 1}, way
+
+
+def test_an_agent_that_cannot_start_leaves_its_way_out(_namespaces_work):
+    """Its reason is in the remarks, and the other ways are measured."""
+    study = OverlapStudy(("match", "library"), ("post-work-wait",), sides=("receiver",))
+    with LiveRanks(RankOptions(dialect="omx:9000", polling=False)) as ranks:
+        words = [sys.executable, "-m", "mxwire", "agent", "-i", ranks.ports[1].interface]
+        other = ChildProcess(ranks.ports[1].namespace.command(*words))
+        try:
+            assert other.read_line(60) is not None
+            recording = run_overlap(study, LiveOverlap(ranks, quick=True), StudyOptions.of(1, True))
+        finally:
+            other.end()
+    assert not recording.complete
+    [remark] = [each for each in recording.remarks if each.startswith("match: left out")]
+    assert "no agent" in remark
+    assert {each.name.partition(",")[0] for each in recording.named("overlap").measurements} == {"library"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mxwire.bench.channels.channel import Channel, ChannelSetup
-from mxwire.bench.channels.hosts import WAYS, WITH, HostChannel, dialect_of
+from mxwire.bench.channels.hosts import HostChannel, dialect_of
 from mxwire.bench.channels.links import LinkChannel
 from mxwire.bench.channels.models import ModelChannel
 from mxwire.bench.channels.shared_memory import SharedChannel
@@ -40,9 +40,6 @@ def check_carrier(carrier: str) -> str:
             near = suggestion(carrier, names)
             raise MxwireError(f"there is no carrier {carrier!r}{near}: use mx, mxoe, omx:M, {', '.join(names)}")
         as_dialect(dialect_of(carrier))
-        way = carrier.partition(WITH)[2]
-        if way not in ("", *WAYS):
-            raise MxwireError(f"there is no way of progress {way!r}: use {', '.join(WAYS)}")
     return carrier
 
 

@@ -48,8 +48,6 @@ class ChannelSetup:
     """Messages that may be in flight in one direction."""
     network: MemoryNetwork | None = None
     """The network in memory, instead of an interface."""
-    agent_processor: int | None = None
-    """Processor of the agent, for a host that has one."""
     thread: RankThread | None = None
     """The thread of a rank in virtual time, instead of an interface."""
 
@@ -94,10 +92,6 @@ class Channel(ABC):
 
     def frames(self) -> dict[str, int]:
         """Numbers of frames sent, received, dropped and retransmitted so far, where they can be counted."""
-        return {}
-
-    def helpers(self) -> dict[str, list[int]]:
-        """Names and processors of processes that work for the channel."""
         return {}
 
     def barrier(self) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
 from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
 from mxwire.bench.roles.common import CONTENT, PATIENCE
-from mxwire.errors import MxwireError
 from mxwire.host import Endpoint, Host, HostError
-from mxwire.lab.child import ChildEndedError, ChildProcess
-from mxwire.lab.machine import processors_of
 from mxwire.linerate.messages import MESSAGE_COUNTERS, frames_needed
 from mxwire.link import LinkKind
 from mxwire.protocol import Partner
@@ -23,10 +17,6 @@ from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 OVER_XDP: Final = " over xdp"
 """Appended to a dialect: both hosts use AF_XDP. In the same way `` over xdp-send`` chooses that kind of link."""
-WITH: Final = " with "
-"""Appended to a dialect, with a way of progress of the passive host besides its calls."""
-WAYS: Final = ("thread", "agent")
-"""A thread of the process, or an agent."""
 LOCAL: Final = "mxoe over local"
 """Two processes of one host: both sides are on one interface, and messages take the local path."""
 TWO_COPIES: Final = f"{LOCAL} (2 copies)"
@@ -48,8 +38,8 @@ def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
 
 
 def dialect_of(carrier: str) -> str:
-    """The dialect of a carrier, without its kind of link and way of progress."""
-    return carrier.partition(" over ")[0].partition(WITH)[0]
+    """The dialect of a carrier, without its kind of link."""
+    return carrier.partition(" over ")[0]
 
 
 class HostChannel(Channel):
@@ -61,14 +51,7 @@ class HostChannel(Channel):
         options = host_options(setup.carrier, setup.other, active=setup.active or self._local)
         if self._local:
             options["peers"] = None
-        self._agent: ChildProcess | None = None
-        way = "" if setup.active else setup.carrier.partition(WITH)[2]
-        options["background"] = way == "thread"
-        if way == "agent":
-            self._agent = _start_agent(setup, options)
-            known = options["peers"]
-            self._host = Host.open(setup.interface, agent=True, spin=setup.spin, peers=known, background=False)
-        elif setup.network is not None:
+        if setup.network is not None:
             self._host = Host(setup.network.attach(setup.interface, setup.own), **options)
         else:
             link = "" if self._local else setup.carrier.partition(" over ")[2]
@@ -138,30 +121,3 @@ class HostChannel(Channel):
         with suppress(HostError):
             self._endpoint.close(0.2)
         self._host.close()
-        if self._agent is not None:
-            self._agent.end()
-
-    def helpers(self) -> dict[str, list[int]]:
-        """The agent, if there is one, and its processors."""
-        return {} if self._agent is None else {"agent": processors_of(self._agent.pid)}
-
-
-def _start_agent(setup: ChannelSetup, options: dict[str, Any]) -> ChildProcess:
-    """Start an agent on the interface of a side, and wait until it serves.
-
-    Raises :class:`~mxwire.errors.MxwireError` if it does not.
-    """
-    words = ["-i", setup.interface, "--name", options["name"], "--dialect", options["dialect"], "--no-announce"]
-    agent = ChildProcess([sys.executable, "-P", "-m", "mxwire", "agent", *words], stderr=subprocess.DEVNULL)
-    try:
-        if agent.read_line(PATIENCE) is None:
-            raise MxwireError(f"the agent does not start within {PATIENCE:g} s")
-        if setup.agent_processor is not None:
-            os.sched_setaffinity(agent.pid, {setup.agent_processor})
-    except (ChildEndedError, OSError) as error:
-        agent.end()
-        raise MxwireError(f"no agent: {error or 'it has ended'}") from None
-    except BaseException:
-        agent.end()
-        raise
-    return agent

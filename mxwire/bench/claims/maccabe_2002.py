@@ -7,16 +7,55 @@ matching outside of the application, ``card`` and ``library`` MX.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from mxwire.bench.claims.claim import Check, Judge, Term, difference, live, modelled, ordered, ratio
-from mxwire.bench.overlap import BOUNDS, NETWORK, OVERLAP, RATE, STUDY
+from mxwire.bench.cost.calibration import refit, varied_costs
+from mxwire.bench.cost.tables import CLOVERTOWN
+from mxwire.bench.overlap import (
+    BOUNDS,
+    NETWORK,
+    OVERLAP,
+    RATE,
+    STUDY,
+    ModelledOverlap,
+    OverlapStudy,
+    run_overlap,
+)
 from mxwire.bench.path import CALL, TRIP
+from mxwire.bench.record import VARIED, Recording
+from mxwire.bench.study import StudyOptions
+from mxwire.wire.dialect import as_dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 _LARGE: Final = 1 << 20
+_SIZES: Final = (4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, _LARGE)
+"""Sizes at which the claims are judged."""
 _PRODUCER, _CONSUMER = BOUNDS
 _PAPER_GAIN: Final = 1.15
+_RATED: Final = ("library", "card", "match", "push")
+_OVERLAPPED: Final = ("library", "thread", "signal", "push")
+"""Ways of progress whose rates, and whose overlap, the claims read."""
+
+
+def run_offload(options: StudyOptions) -> Recording:
+    """Run the study on the hosts of the paper on Open-MX, and what claims read also with other guesses."""
+    dialect = as_dialect("omx:9000")
+    study = OverlapStudy(sizes=_SIZES, timelines=False)
+    recording = run_overlap(study, ModelledOverlap(CLOVERTOWN, dialect), options)
+    if recording.complete and not options.quick:
+        parts = [
+            OverlapStudy(_RATED, ("double-buffering",), _SIZES, timelines=False),
+            OverlapStudy(_OVERLAPPED, ("post-work-wait",), (_LARGE,)),
+        ]
+        recording.facts[VARIED] = varied = []
+        for name, costs in varied_costs(CLOVERTOWN, partial(refit, numbers=CLOVERTOWN)):
+            options.progress(f"{STUDY}, with {name}")
+            ranks = ModelledOverlap(costs, dialect)
+            points = [point for part in parts for point in run_overlap(part, ranks, StudyOptions()).values()]
+            varied.append({"guess": name, "points": points})
+    return recording
 
 
 def _rate(way: str, bound: str, size: int = _LARGE) -> Term:

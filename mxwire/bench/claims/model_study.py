@@ -78,8 +78,8 @@ def _carriers(tables: ModelTables) -> dict[str, tuple[RankOptions, Costs | tuple
 
 
 def _varied_tables() -> Iterator[tuple[str, ModelTables]]:
-    """Tables of the paper's hosts in which a guess has changed, fitted again."""
-    for name, own in varied_costs(CLOVERTOWN, partial(refit, numbers=CLOVERTOWN)):
+    """Tables of the paper's hosts in which a guess has changed, fitted again; no host of the study has signals."""
+    for name, own in varied_costs(CLOVERTOWN, partial(refit, numbers=CLOVERTOWN), without=("signal",)):
         fitted = {each: getattr(own, each) for each in ("frame_receive", "copy_cold", *_TCP, name.partition(" ")[0])}
         moved = own.adapter_send - CLOVERTOWN.adapter_send
         slow = replace(CLOVERTOWN_1G, **fitted)

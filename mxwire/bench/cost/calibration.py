@@ -6,7 +6,7 @@ only (:data:`FITTED`); half round trips of other lengths are predictions, and ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
 from mxwire.bench.cost.ranks import ModelFabric
 from mxwire.bench.cost.streams import StreamFabric
-from mxwire.bench.cost.tables import HERE, Costs, FittedNumber, Source
+from mxwire.bench.cost.tables import CLOVERTOWN, HERE, Costs, FittedNumber, Source
 from mxwire.bench.imb.patterns import benchmark_by_name
 from mxwire.errors import MxwireError
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
@@ -118,11 +118,16 @@ def _fit(
     return values
 
 
-def varied_costs(costs: Costs, refit: Callable[[Costs], Costs]) -> Iterator[tuple[str, Costs]]:
-    """Tables in which a guess is 25% less or more and the others are fitted again, with the name of the change."""
+def varied_costs(
+    costs: Costs, refit: Callable[[Costs], Costs], without: Collection[str] = ()
+) -> Iterator[tuple[str, Costs]]:
+    """Tables in which a guess is 25% less or more and the others are fitted again, with the name of the change.
+
+    Guesses ``without`` effect are left out.
+    """
     for name, source in costs.sources.items():
         value = getattr(costs, name)
-        for change in (0.75, 1.25) if source == "guess" and value else ():
+        for change in (0.75, 1.25) if source == "guess" and value and name not in without else ():
             changed: dict[str, Any] = {name: value * change}
             yield f"{name} {change - 1:+.0%}", refit(replace(costs, **changed))
 
@@ -170,7 +175,7 @@ def _half_round_trip(fabric: ModelFabric, length: int) -> float:
 
 def _costs(values: NDArray[np.float64], about: str) -> Costs:
     call, warm, medium, pin, cold = map(float, values)
-    sources: dict[str, Source] = {"frame_send": "guess", "frame_receive": "guess"}
+    sources: dict[str, Source] = {"frame_send": "guess", "frame_receive": "guess", "signal": "guess"}
     fitted = ("call", "event", "medium", "copy_warm", "copy_cold", "local_copy", "combine", "pin")
     return Costs(
         HERE,
@@ -186,6 +191,7 @@ def _costs(values: NDArray[np.float64], about: str) -> Costs:
         copy_cold=cold,
         local_copy=warm,
         combine=warm,
+        signal=CLOVERTOWN.signal,
         pin=pin,
         sources=sources | dict.fromkeys(fitted, "fitted"),
     )

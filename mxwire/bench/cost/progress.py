@@ -24,24 +24,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-import numpy as np
-
 from mxwire.bench.cost.hosts import EndpointFabric, EndpointRank, ModelHost, ModelHostOptions
 from mxwire.bench.cost.processor import SYSTEM_KINDS, ModelCore
-from mxwire.bench.cost.ranks import PostedOperation
 from mxwire.bench.cost.wires import WirePort
 from mxwire.bench.imb.communicator import Buffer
+from mxwire.bench.imb.push import Pushes
 from mxwire.protocol import EngineEndpoint
 from mxwire.units import MILLISECOND
 from mxwire.wire.layout import TYPE_OFFSET
-from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 Progress = Literal["library", "thread", "signal", "card", "match", "push", "kernel"]
 PROGRESS: Final[tuple[Progress, ...]] = ("library", "thread", "signal", "card", "match", "push", "kernel")
 NAP: Final = 10 * MILLISECOND
 """Time after which the thread of a host looks again while its application makes no call."""
-SIGNAL: Final = 3_000
-"""Time in ns to enter and leave the handler of a signal: a guess."""
 _IN_PROCESS: Final = ("library", "thread", "signal")
 _ELSEWHERE: Final = ("match", "push")
 _INTERRUPT: Final[dict[str, frozenset[str]]] = {
@@ -50,9 +45,6 @@ _INTERRUPT: Final[dict[str, frozenset[str]]] = {
     "library": frozenset(),
 }
 """The kinds of tasks that interrupt the application, if they run on its core."""
-_RTS, _CTS, _DATA = (1 << 28, 2 << 28, 3 << 28)
-"""Tags of the messages of a push, above those of the application."""
-_NOTHING: Final = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +93,7 @@ class ProgressHost(ModelHost):
             self.schedule.at(min(core.free_at, core.working_since() + NAP), self._interrupt, frames)
             return
         if core.working(now) and self.options.progress == "signal":
-            core.run(now, SIGNAL, "driver")
+            core.run(now, self.options.costs.signal, "driver")
         super()._interrupt(frames)
 
 
@@ -134,64 +126,31 @@ class ProgressRank(EndpointRank):
             self.work(core)
 
 
-class _PushOperation:
-    """A send or receive in three steps: ``posted`` at once, and done with its data."""
-
-    posted = True
-
-    def __init__(self, first: PostedOperation, rank: int, data: Buffer, tag: int) -> None:
-        self.waits = first
-        self.rank, self.payload, self.tag = rank, data, tag
-        self.data: PostedOperation | None = None
-
-    @property
-    def done(self) -> bool:
-        """True if the data have been sent or received."""
-        return self.data is not None and self.data.done
-
-
 class PushRank(ProgressRank):
-    """A rank that pushes large messages: RTS, CTS and data, the first two of which need its library in a call."""
+    """A rank that pushes large messages, whose RTS and CTS need its library in a call."""
 
     def __init__(self, rank: int, size: int, host: ModelHost, core: ModelCore, endpoint: EngineEndpoint) -> None:
         super().__init__(rank, size, host, core, endpoint)
-        self._sends: list[_PushOperation] = []
-        self._receives: list[_PushOperation] = []
+        self._pushes = Pushes(super().isend, super().irecv)
 
     def isend(self, target: int, data: Buffer, tag: int = 0) -> Any:
         """Post a send; of a large message only the RTS leaves now."""
-        if data.nbytes <= RENDEZVOUS_THRESHOLD:
-            return super().isend(target, data, tag)
-        super().isend(target, _NOTHING, tag | _RTS)
-        self._sends.append(_PushOperation(super().irecv(target, _NOTHING, tag | _CTS), target, data, tag))
-        return self._sends[-1]
+        return self._pushes.isend(target, data, tag)
 
     def irecv(self, source: int, data: Buffer, tag: int = 0) -> Any:
         """Post a receive; that of a large message waits for its RTS."""
-        if data.nbytes <= RENDEZVOUS_THRESHOLD:
-            return super().irecv(source, data, tag)
-        self._receives.append(_PushOperation(super().irecv(source, _NOTHING, tag | _RTS), source, data, tag))
-        return self._receives[-1]
+        return self._pushes.irecv(source, data, tag)
 
     def check(self) -> None:
         """Take the next steps of large messages while the program waits in a call, and resume it if it may."""
         if self.waiting and not self.core.working(self.schedule.now):
-            self._advance()
+            self._pushes.advance()
         super().check()
 
     def look(self) -> None:
         """Take the next steps of large messages at the end of a call."""
         super().look()
-        self.schedule.at(self.core.free_at, self._advance)
-
-    def _advance(self) -> None:
-        for each in [each for each in self._sends if each.waits.done]:
-            self._sends.remove(each)
-            each.data = super().isend(each.rank, each.payload, each.tag | _DATA)
-        for each in [each for each in self._receives if each.waits.done]:
-            self._receives.remove(each)
-            each.data = super().irecv(each.rank, each.payload, each.tag | _DATA)
-            super().isend(each.rank, _NOTHING, each.tag | _CTS)
+        self.schedule.at(self.core.free_at, self._pushes.advance)
 
 
 def progress_fabric(options: ModelHostOptions) -> EndpointFabric:

@@ -75,6 +75,8 @@ class Costs:
     """A byte of a message within the host, per copy."""
     combine: float = 0.0
     """A byte that a reduction adds to another."""
+    signal: float = 0.0
+    """Entering and leaving the handler of a signal."""
     tcp_send: float = 0.0
     """A send of TCP/IP, without its data."""
     tcp_receive: float = 0.0

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import struct
+import subprocess
+import sys
 import time
 from abc import abstractmethod
 from collections import defaultdict, deque
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mxwire.bench.channels.sockets import tcp_connection, undelayed
 from mxwire.bench.imb.communicator import Buffer, Communicator, FirstOf, Operation, Program, Result, flat, run_blocking
+from mxwire.bench.imb.push import Pushes, PushOperation
+from mxwire.bench.imb.signals import HostSignals
+from mxwire.bench.processors import BurntWork
 from mxwire.errors import MxwireError
 from mxwire.host import Host, HostError, HostTimeoutError
+from mxwire.lab.child import ChildEndedError, ChildProcess
+from mxwire.lab.machine import processors_of
 from mxwire.link import FaultyLink, open_link
 from mxwire.link.faults import Faults
 from mxwire.protocol import Partner, Profile, Status, profile_by_name
+from mxwire.units import SECOND
 from mxwire.wire.dialect import Dialect, as_dialect
 
 PATIENCE: Final = 20.0
@@ -50,6 +59,12 @@ class RankSetup:
     delay: float = 0.0
     """Seconds by which each sent frame is delayed, by mxwire itself."""
     processor: int | None = None
+    progress: str = "library"
+    """The way in which messages progress while the rank works: ``library``, ``thread``, ``signal``, ``match`` or
+    ``push``."""
+    agent: bool = False
+    """True if an agent of its own runs the rank's endpoint."""
+    agent_processor: int | None = None
 
     @property
     def size(self) -> int:
@@ -59,6 +74,23 @@ class RankSetup:
 
 class LiveCommunicator(Communicator):
     """A communicator whose calls block."""
+
+    slept = False
+    """True if work is slept, so that other processes get the processor; otherwise it is burnt."""
+    _burnt: BurntWork | None = None
+
+    def work_for(self, duration: int) -> None:
+        """Sleep, or burn a number of loops, for ``duration`` ns."""
+        if self.slept:
+            time.sleep(duration / SECOND)
+            return
+        if LiveCommunicator._burnt is None:
+            LiveCommunicator._burnt = BurntWork()
+        LiveCommunicator._burnt.work(duration)
+
+    def processors(self) -> dict[str, list[int]]:
+        """The processors of the rank and of its helpers."""
+        return {"rank": processors_of(0)}
 
     def run(self, program: Program[Result]) -> Result:
         """Run a program to its end, and send the delayed frames."""
@@ -84,7 +116,13 @@ class EndpointCommunicator(LiveCommunicator):
     def __init__(self, setup: RankSetup) -> None:
         super().__init__(setup.rank, setup.size)
         self._opened = ExitStack()
-        self._host = self._opened.enter_context(_open_host(setup))
+        try:
+            self._agent = self._opened.enter_context(_running_agent(setup)) if setup.agent else None
+            self._host = self._opened.enter_context(_open_host(setup))
+        except BaseException:
+            self._opened.close()
+            raise
+        self._signals = HostSignals(self._host) if setup.progress == "signal" else None
         self._endpoint = self._host.open_endpoint(setup.places[setup.rank][2])
         self._places = setup.places
         self._delay = setup.delay
@@ -125,6 +163,16 @@ class EndpointCommunicator(LiveCommunicator):
         """Poll the host once."""
         self._host.poll()
 
+    def work_for(self, duration: int) -> None:
+        """Work for ``duration`` ns, interrupted by signals if those are the way of progress."""
+        with nullcontext() if self._signals is None else self._signals:
+            super().work_for(duration)
+
+    def processors(self) -> dict[str, list[int]]:
+        """The processors of the rank, and of its agent."""
+        agent = {} if self._agent is None else {"agent": processors_of(self._agent)}
+        return super().processors() | agent
+
     def settle(self) -> None:
         """Run the host until delayed frames have left."""
         if self._delay:
@@ -138,6 +186,37 @@ class EndpointCommunicator(LiveCommunicator):
     def close(self) -> None:
         """Close endpoint and host."""
         self._opened.close()
+
+
+class PushCommunicator(EndpointCommunicator):
+    """A rank that pushes large messages, whose RTS and CTS it handles in calls."""
+
+    def __init__(self, setup: RankSetup) -> None:
+        super().__init__(setup)
+        self._pushes = Pushes(super().isend, super().irecv)
+
+    def isend(self, target: int, data: Buffer, tag: int = 0) -> Any:
+        """Post a send; of a large message only the RTS leaves now."""
+        return self._pushes.isend(target, data, tag)
+
+    def irecv(self, source: int, data: Buffer, tag: int = 0) -> Any:
+        """Post a receive; that of a large message waits for its RTS."""
+        return self._pushes.irecv(source, data, tag)
+
+    def wait(self, operations: Sequence[Any]) -> None:
+        """Take the next steps of large messages until all operations are done."""
+        while True:
+            self._pushes.advance()
+            pending = [each for each in operations if not each.done]
+            if not pending:
+                return
+            steps = [each.data if isinstance(each, PushOperation) else each for each in pending]
+            super().wait([FirstOf([each for each in (*steps, *self._pushes.steps) if each is not None])])
+
+    def look(self) -> None:
+        """Poll the host once, and take the next steps of large messages."""
+        super().look()
+        self._pushes.advance()
 
 
 def tuned_host(
@@ -160,14 +239,38 @@ def _open_host(setup: RankSetup) -> Host:
         "profile": profile,
         "announce": False,
         "spin": setup.spin,
-        "background": False,
+        "background": setup.progress == "thread",
         "peers": {address: f"side{ip.rpartition('.')[2]}:0" for address, ip, _ in setup.places},
     }
+    if setup.agent:
+        given = {name: options[name] for name in ("spin", "background", "peers")}
+        return Host.open(setup.interface, agent=True, **given)
     if not setup.delay:
         return Host.open(setup.interface, **options)
     # A delayed link supports two ranks only, because it cannot share its interface with other processes.
     link = FaultyLink(open_link(setup.interface), seed=setup.rank, sending=Faults(delay=setup.delay))
     return Host(link, **options)
+
+
+@contextmanager
+def _running_agent(setup: RankSetup) -> Iterator[int]:
+    """Run an agent on the interface of a rank, and yield its process.
+
+    Raises :class:`~mxwire.errors.MxwireError` if it does not serve within :data:`PATIENCE`.
+    """
+    name = f"side{setup.places[setup.rank][1].rpartition('.')[2]}"
+    words = ["-i", setup.interface, "--name", name, "--dialect", setup.dialect, "--no-announce"]
+    agent = ChildProcess([sys.executable, "-P", "-m", "mxwire", "agent", *words], stderr=subprocess.PIPE)
+    try:
+        if setup.agent_processor is not None:
+            os.sched_setaffinity(agent.pid, {setup.agent_processor})
+        if agent.read_line(PATIENCE) is None:
+            raise MxwireError(f"the agent does not serve within {PATIENCE:g} s")
+        yield agent.pid
+    except ChildEndedError:
+        raise MxwireError(f"no agent: {agent.end() or 'it has ended'}") from None
+    finally:
+        agent.end()
 
 
 _HEAD: Final = struct.Struct("!IQ")
@@ -378,4 +481,6 @@ def _check_length(length: int, view: memoryview) -> None:
 
 def open_communicator(setup: RankSetup) -> EndpointCommunicator | StreamCommunicator:
     """Open the communicator of a rank, without its connections."""
-    return EndpointCommunicator(setup) if setup.over == "mx" else StreamCommunicator(setup)
+    if setup.over != "mx":
+        return StreamCommunicator(setup)
+    return PushCommunicator(setup) if setup.progress == "push" else EndpointCommunicator(setup)

@@ -15,8 +15,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.bench.processors import SpinWork
-
 Result = TypeVar("Result")
 
 Buffer = NDArray[Any]
@@ -55,9 +53,9 @@ class Communicator(ABC):
         """The time in ns."""
         return time.perf_counter_ns()
 
+    @abstractmethod
     def work_for(self, duration: int) -> None:
-        """Compute for ``duration`` ns without a call of the library."""
-        SpinWork().work(duration)
+        """Work for ``duration`` ns without a call of the library."""
 
     @abstractmethod
     def look(self) -> object:

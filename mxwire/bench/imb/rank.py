@@ -2,7 +2,8 @@
 
 It uses the protocol of the sides of a stage (``bench/worker.py``): the first line of standard input is its setup, each
 further one a role with its parameters, answered by ``ready`` and then by a result or an error. The roles are
-``connect`` and ``measure``. The end of the input ends the rank.
+``connect``, ``measure`` (a benchmark of IMB), ``open`` (open the communicator from scratch, with other values of the
+setup) and ``play`` (a program of ``bench overlap``). The end of the input ends the rank.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCommunicator, open_communicator
 from mxwire.bench.imb.collectives import barrier_dissemination
 from mxwire.bench.imb.patterns import benchmark_by_name
+from mxwire.bench.overlap_programs import OVERLAP_PROGRAMS
 from mxwire.bench.processors import read_use
 from mxwire.errors import MxwireError
 from mxwire.lab.machine import pin
@@ -40,23 +42,33 @@ def main() -> None:
         pin(setup.processor)
         # Connections, too, belong to the namespace in which they are made.
         with inside(setup.namespace):
-            _serve(open_communicator(setup))
+            _serve(setup)
     except (MxwireError, OSError) as error:
         _answer({"error": str(error)})
 
 
-def _serve(comm: EndpointCommunicator | StreamCommunicator) -> None:
+def _serve(setup: RankSetup) -> None:
+    comm = open_communicator(setup)
     try:
         _answer({"side": {"compiled": is_compiled(), "pid": os.getpid()}})
         for line in sys.stdin:
             request = json.loads(line)
             _answer({"ready": True})
+            parameters = request["parameters"]
             if request["role"] == "connect":
                 comm.connect()
                 comm.run(barrier_dissemination(comm))
                 _answer({"result": {}})
+            elif request["role"] == "open":
+                comm.close()
+                comm = open_communicator(replace(setup, **parameters))
+                _answer({"result": comm.processors()})
+            elif request["role"] == "play":
+                comm.slept = parameters.pop("slept")
+                program = OVERLAP_PROGRAMS[parameters.pop("program")](**parameters)
+                _answer({"result": comm.run(program(comm))})
             else:
-                _answer({"result": _measure(comm, request["parameters"])})
+                _answer({"result": _measure(comm, parameters)})
     finally:
         comm.close()
 

@@ -149,15 +149,27 @@ class RankProcesses(RankRunner):
             each.close()
         self._ranks.clear()
 
-    def _play(self, role: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        for each in self._ranks:
-            each.start(role, parameters)
+    def _play(self, role: str, *parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        """Play a role in all ranks, with the parameters of all or of each."""
+        for place, each in enumerate(self._ranks):
+            each.start(role, parameters[place % len(parameters)])
         try:
             return [each.result() for each in self._ranks]
-        except MxwireError:
+        except MxwireError as error:
+            cause = self._cause_of(error)
             # Answers and messages of the others may still be under way: they belong to no later measurement.
             self.end()
-            raise
+            raise cause from None
+
+    def _cause_of(self, error: MxwireError) -> MxwireError:
+        """The error of a rank that has failed while the one with ``error`` waited for it without success, or that."""
+        for each in self._ranks:
+            if isinstance(each, ProcessSide) and each.busy and not each.pending:
+                try:
+                    each.result()
+                except MxwireError as other:
+                    return other
+        return error
 
     def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
         """Run a benchmark."""
@@ -209,6 +221,21 @@ class LiveRanks(NamespaceStage, RankProcesses):
             self._ranks.append(process)
             self.compiled = bool(process.about["compiled"])
         self._play("connect", {})
+
+    def open(self, *changes: dict[str, Any]) -> list[dict[str, Any]]:
+        """Have all ranks open their communicators from scratch, with other values of their setups, and connect them.
+
+        Returns the processors of each rank and of its helpers.
+        """
+        if not self._ranks:
+            self._begin()
+        answers = self._play("open", *changes)
+        self._play("connect", {})
+        return answers
+
+    def play(self, program: str, slept: bool, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        """Play a program of ``bench overlap`` in all ranks, and return their answers."""
+        return self._play("play", {"program": program, "slept": slept} | parameters)
 
 
 class RemoteRanks(RemoteStage, RankProcesses):
