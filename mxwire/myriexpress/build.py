@@ -36,7 +36,7 @@ PROVIDER: Final = Path("libfabric", "libmx-fi.so")
 """Path of the libfabric provider relative to the library."""
 _PROVIDER_PARTS: Final = (
     *("provider", "information", "addresses", "completions", "wait_objects", "endpoint", "progress"),
-    *("messages", "match_information", "sends", "receives", "remote_access", "regions", "memory", "probes"),
+    *("messages", "match_information", "sends", "receives", "remote_access", "regions", "atomics", "memory", "probes"),
 )
 _HEADERS: Final = (
     Path("myriexpress.h"),

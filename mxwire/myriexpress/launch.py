@@ -154,6 +154,7 @@ def mpi_environment(installation: Installation, variables: Mapping[str, str]) ->
         "OMPI_MCA_pml": "cm",
         "OMPI_MCA_mtl": "ofi",
         "OMPI_MCA_mtl_ofi_provider_include": "mx",
+        "OMPI_MCA_btl": "ofi,self",  # windows only, as messages are those of the mtl
         "OMPI_MCA_mca_base_env_list": ";".join(own),
         "MPIR_CVAR_CH4_NETMOD": "ofi",
         "I_MPI_FABRICS": "shm:ofi",

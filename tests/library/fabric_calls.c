@@ -229,7 +229,7 @@ int main(void)
 {
     struct fi_info *impossible = fi_allocinfo(), *found;
     impossible->fabric_attr->prov_name = strdup("mx");
-    impossible->caps = FI_ATOMIC;
+    impossible->caps = FI_MULTICAST;
     REQUIRE(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, impossible, &found) == -FI_ENODATA);
     fi_freeinfo(impossible);
     open_endpoint(NULL, FI_SEND);

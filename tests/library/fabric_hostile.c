@@ -40,22 +40,28 @@ static uint64_t any_match(void)
     return kind == 8 ? UINT64_C(0xfe) << 56 | random_number() >> 8 : random_number() % 4;
 }
 
-/* The words of an access: flags, data, key, address, length, number; of an envelope: flags, data, tag, length, number. */
+/* The words of an access: flags, data, key, address, length, number, operation and type; of an envelope: flags, data, tag,
+ * length, number. */
 static void send_hostile(void)
 {
     static uint64_t words[5000];
-    uint64_t lengths[] = {0, 8, 15, 16, 17, 24, 32, 40, 40 + random_number() % 88, 48, 48 + random_number() % 200,
+    uint64_t lengths[] = {0, 8, 15, 16, 17, 24, 32, 40, 40 + random_number() % 88, 56, 56 + random_number() % 200,
                           random_number() % sizeof words};
     for (size_t place = 0; place < 8; place++)
         words[place] = any_number();
-    words[0] = random_number() % 8 ? UINT64_C(1) << random_number() % 5 : any_number();
+    words[0] = random_number() % 8 ? UINT64_C(1) << random_number() % 6 : any_number();
     if (random_number() % 2)
         words[2] = REGION;
     if (random_number() % 4 == 0)
         words[3] = random_number() % MEMORY;
     uint32_t length = (uint32_t)lengths[random_number() % (sizeof lengths / sizeof *lengths)];
-    if (random_number() % 4 == 0 && length >= 48)
-        words[4] = length - 48;
+    if (random_number() % 4 == 0 && length >= 56)
+        words[4] = length - 56;
+    if (random_number() % 4 == 0) {
+        words[0] = UINT64_C(16) | (random_number() & 5);
+        words[6] = (random_number() % 20) | random_number() % 12 << 16;
+        words[4] = length >= 56 ? (length - 56) / (1 + random_number() % 2) : 0;
+    }
     if (random_number() % 4 == 0 && length >= 40)
         words[3] = length - 40;
     mx_segment_t segment = {words, length};

@@ -26,10 +26,10 @@ static void send_envelope(uint64_t tag, uint64_t length, uint64_t number)
     send_raw(words, 40 + (number ? 0 : length), MATCH(2));
 }
 
-/* Words of an access: flags, data, key, address, length, number. */
+/* Words of an access: flags, data, key, address, length, number, operation. */
 static void announce_write(uint64_t number)
 {
-    uint64_t words[6] = {8, 0, REGION, 0, LONGEST, number};
+    uint64_t words[7] = {8, 0, REGION, 0, LONGEST, number};
     send_raw(words, sizeof words, MATCH(4));
 }
 

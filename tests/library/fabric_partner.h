@@ -9,7 +9,7 @@
 
 #include "fabric_endpoint.h"
 
-enum { PROVIDER_KEY = 0x6d7a };
+enum { PROVIDER_KEY = 0x6d7b };
 /* Match information of each kind: messages, those with data, envelopes, grants, accesses, replies, bulks. */
 #define MATCH(kind) ((UINT64_C(0xff00) + (kind)) << 48)
 static mx_endpoint_t partner;

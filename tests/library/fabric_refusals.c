@@ -31,7 +31,7 @@ static void set_source(struct fi_info *hints, uint64_t nic_id)
 
 static void hints(void)
 {
-    REFUSED(hints->caps = FI_ATOMIC);
+    REFUSED(hints->caps = FI_MULTICAST);
     REFUSED(hints->caps = FI_MSG | FI_HMEM);
     REFUSED(hints->caps = FI_MSG | FI_FENCE);
     REFUSED(hints->ep_attr->type = FI_EP_MSG);
@@ -54,7 +54,7 @@ static void hints(void)
     REFUSED(hints->rx_attr->iov_limit = 5);
     REFUSED(hints->rx_attr->size = 1025);
     REFUSED(set_source(hints, 0x1234));
-    ACCEPTED(hints->caps = FI_MSG | FI_TAGGED | FI_RMA);
+    ACCEPTED(hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC);
     ACCEPTED(hints->domain_attr->data_progress = FI_PROGRESS_MANUAL);
     ACCEPTED(hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED);
     setenv("MX_MONOTHREAD", "1", 1);

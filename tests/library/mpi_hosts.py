@@ -70,6 +70,7 @@ class Mpi:
 
 
 _OPEN_MPI = ("--allow-run-as-root", "--bind-to", "none", "-np", "RANKS", "--host", "HOSTS")
+_ONE_SIDED = ("-x", "FI_PROVIDER=mx", "--mca", "btl", "ofi,self")
 _CHOSEN = ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "mx")
 MPIS: Final = (
     Mpi(
@@ -78,7 +79,7 @@ MPIS: Final = (
         (*_OPEN_MPI, "--mca", "plm_rsh_agent", "AGENT", "--mca", "oob_tcp_if_include", f"{ADDRESSES[0]}/24"),
         "/usr/bin/python3",
         _CHOSEN,
-        ("--mca", "osc", "pt2pt"),
+        _ONE_SIDED,
     ),
     Mpi(
         "open-mpi-5",
@@ -86,6 +87,7 @@ MPIS: Final = (
         (*_OPEN_MPI, "--prtemca", "plm_ssh_agent", "AGENT", "-x", "FI_PROVIDER_PATH"),
         str(ENVIRONMENT / "bin" / "python"),
         _CHOSEN,
+        _ONE_SIDED,
     ),
     Mpi(
         "mpich",

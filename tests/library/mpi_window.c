@@ -1,4 +1,5 @@
-/* One-sided communication: fences, puts, gets and accumulates of all lengths between all ranks, and passive targets. */
+/* One-sided communication: fences, puts, gets and accumulates of all lengths between all ranks, and passive targets, also
+ * of all ranks at once. */
 
 #include <stdlib.h>
 
@@ -48,9 +49,17 @@ int main(int count, char **words)
         MPI_Fetch_and_op(&one, &before, MPI_LONG_LONG, 0, 0, MPI_SUM, win);
         MPI_Win_unlock(0, win);
     }
+    MPI_Win_lock_all(0, win);
+    for (int times = 0; times < 100; times++) {
+        long long one = 1, before;
+        MPI_Fetch_and_op(&one, &before, MPI_LONG_LONG, 0, 0, MPI_SUM, win);
+        MPI_Win_flush(0, win);
+        MPI_Accumulate(&one, 1, MPI_LONG_LONG, 0, 0, 1, MPI_LONG_LONG, MPI_SUM, win);
+    }
+    MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
-    require(rank || window[0] == 20 * ranks, "lock");
+    require(rank || window[0] == 220 * ranks, "lock");
     MPI_Win_unlock(rank, win);
     MPI_Win_free(&win);
     MPI_Finalize();

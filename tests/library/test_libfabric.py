@@ -34,7 +34,7 @@ def test_the_provider_uses_no_function_of_libfabric(installation: Installation, 
 @pytest.mark.parametrize(
     ("limits", "programs"),
     [
-        ("", ("calls", "access", "waits", "refusals", "hostile")),
+        ("", ("calls", "access", "atomics", "waits", "refusals", "hostile")),
         ("-DHELD_MAXIMUM=20000 -DVISITS=8 -DCLOSE_MS=300", ("calls", "access", "hostile", "memory")),
     ],
     ids=["held", "queued"],

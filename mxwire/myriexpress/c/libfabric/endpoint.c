@@ -228,9 +228,6 @@ static struct fi_ops_ep ep_ops = {sizeof ep_ops, mxf_cancel,  getopt_,     setop
                                   UNSUPPORTED,   UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
 static struct fi_ops_cm cm_ops = {sizeof cm_ops, UNSUPPORTED, getname,     UNSUPPORTED, UNSUPPORTED,
                                   UNSUPPORTED,   UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
-static struct fi_ops_atomic atomic_ops = {sizeof atomic_ops, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED,
-                                          UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED,
-                                          UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
 
 int mxf_endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **result, void *context)
 {
@@ -263,7 +260,7 @@ int mxf_endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fi
     endpoint->fid.msg = &mxf_msg_ops;
     endpoint->fid.tagged = &mxf_tagged_ops;
     endpoint->fid.rma = &mxf_rma_ops;
-    endpoint->fid.atomic = &atomic_ops;
+    endpoint->fid.atomic = &mxf_atomic_ops;
     mxf_enter();
     endpoint->domain->users++;
     mxf_leave();

@@ -154,9 +154,9 @@ static struct fi_info *allocate(uint32_t board)
 static uint64_t implied(uint64_t asked)
 {
     uint64_t caps = asked ? asked | FI_LOCAL_COMM | FI_REMOTE_COMM : CAPABILITIES;
-    if (!(caps & (FI_MSG | FI_TAGGED | FI_RMA)))
+    if (!(caps & (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)))
         caps |= FI_MSG | FI_TAGGED;
-    if (caps & FI_RMA && !(caps & ACCESSES))
+    if (caps & (FI_RMA | FI_ATOMIC) && !(caps & ACCESSES))
         caps |= ACCESSES;
     if (!(caps & (FI_SEND | FI_RECV)))
         caps |= FI_SEND | FI_RECV;

@@ -258,7 +258,7 @@ static struct fi_ops domain_fid_ops = {sizeof domain_fid_ops, close_domain, bind
                                        UNSUPPORTED,           UNSUPPORTED,  UNSUPPORTED};
 static struct fi_ops_domain domain_ops = {sizeof domain_ops, mxf_av_open, mxf_cq_open, mxf_endpoint_open,
                                           UNSUPPORTED,       mxf_counter_open, mxf_poll_set_open, UNSUPPORTED,
-                                          UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
+                                          UNSUPPORTED,       mxf_query_atomic, UNSUPPORTED, UNSUPPORTED};
 
 static int open_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **result, void *context)
 {

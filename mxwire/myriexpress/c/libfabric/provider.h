@@ -1,7 +1,7 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
  * addresses (addresses.c), completions (completions.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
  * of messages (messages.c), their match information (match_information.c), sends (sends.c), receives with their matching
- * (receives.c), remote memory access (remote_access.c), its regions at the target (regions.c), the memory of endpoints
+ * (receives.c), remote memory access (remote_access.c, atomics.c), its regions at the target (regions.c), the memory of endpoints
  * (memory.c), probes of partners for which operations wait (probes.c), and progress without calls of the program
  * (progress.c). Each begins with its own theory.
  *
@@ -20,7 +20,7 @@
  *   - An unexpected eager message that MX has as a whole is copied, within a limit of memory (HELD_MAXIMUM). Others stay in
  *     the queue of MX until they are claimed by their identity, as do envelopes beyond the limit.
  *   - The first send to an address starts a connect; sends wait in the connection's queue until it ends.
- *   - Reads and writes of remote memory are messages, too, with match information of their own. The target answers them
+ *   - Reads and writes of remote memory, and atomic operations on it, are messages, too, with match information of their own. The target answers them
  *     in the handler; what it has to do afterwards is done by a thread while the program makes no call.
  *
  * One recursive lock protects everything, since a call of MX may call the handler. It is held during calls of MX that do
@@ -55,10 +55,12 @@
 #define ANNOUNCED 64
 #define WHOLE 128
 #define MESSAGE_MAXIMUM ((size_t)0x7fffffff)
+/* Bytes of the values of an atomic operation: a reply has them, too. */
+#define ATOMIC_BYTES 64
 #define ACCESSES (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPABILITIES                                                                                                   \
     (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA | ACCESSES |       \
-     FI_RMA_EVENT | FI_LOCAL_COMM | FI_REMOTE_COMM)
+     FI_ATOMIC | FI_RMA_EVENT | FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define OPERATION_FLAGS                                                                                                \
     (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
 /* No completion, whatever the queue's options: of fi_inject. */
@@ -87,7 +89,7 @@ struct mxf_address {
     uint32_t number, key;
 };
 /* Of endpoints: changes with the wire format, so that MX refuses the connects of other versions. */
-#define KEY 0x6d7au
+#define KEY 0x6d7bu
 
 struct mxf_header {
     uint64_t flags, data; /* data: of a remote completion queue; of a grant, the sender's number */
@@ -110,17 +112,21 @@ struct mxf_grant {
 };
 #define NO_BULK UINT64_MAX
 
-/* Read or write of a region; a write is followed by its payload, or without any is an envelope. */
+/* Read or write of a region, or an atomic operation on it. A write is followed by its payload, or without any is an
+ * envelope; an atomic operation, which replies with the former values if it also reads, by its operands. */
 struct mxf_access {
     struct mxf_header header; /* data: of a read, the number of the receive for the region's content */
     uint64_t key, address, length, number;
+    uint16_t operation, type, unused[2]; /* of an atomic operation: the numbers of libfabric */
 };
 #define HEADER_READ UINT64_C(4)
 #define HEADER_WRITE UINT64_C(8)
+#define HEADER_ATOMIC UINT64_C(16)
 /* Longest payload behind it. */
 #define EAGER_WRITE (32768 - sizeof(struct mxf_access))
 
-/* The end of an access, with an error of libfabric or 0. A successful read has none: its data is its reply. */
+/* The end of an access, with an error of libfabric or 0. A successful read has none: its data is its reply. The values
+ * that an atomic operation has read follow. */
 struct mxf_reply {
     struct mxf_header header; /* data: the initiator's number */
     uint64_t error;
@@ -222,6 +228,7 @@ struct mxf_send {
     enum mxf_event event;
     uint64_t flags, match;
     int tagged;
+    int atomic;      /* the segments behind the first are for the values that the reply has */
     int announced;   /* by MX, since it is long or synchronous, and has no envelope */
     uint64_t number; /* by which the partner names it in a grant or reply; 0 if there is none */
     size_t length;
@@ -275,7 +282,7 @@ struct mxf_answer {
     void (*failed)(void *owner, const mx_status_t *status);
     void *owner;
     int urgent;
-    char content[sizeof(struct mxf_grant)];
+    char content[sizeof(struct mxf_reply) + ATOMIC_BYTES];
 };
 
 /* Waits for the number of a bulk. */
@@ -467,6 +474,7 @@ void mxf_stop_thread(struct mxf_endpoint *endpoint);
 extern struct fi_ops_msg mxf_msg_ops;
 extern struct fi_ops_tagged mxf_tagged_ops;
 extern struct fi_ops_rma mxf_rma_ops;
+extern struct fi_ops_atomic mxf_atomic_ops;
 extern struct fi_ops_mr mxf_mr_ops;
 
 ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation);
@@ -489,7 +497,17 @@ int mxf_unpack(uint64_t match, struct mxf_message *message);
 
 int mxf_start_read(struct mxf_send *send);
 void mxf_cancel_read(struct mxf_send *send);
-void mxf_replied(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_reply *reply);
+/* A reply, followed by values. */
+void mxf_replied(struct mxf_endpoint *endpoint, const struct mxf_address *source, const void *reply, size_t length);
+ssize_t mxf_start_atomic(struct fid_ep *fid, const struct mxf_access *access, const struct mxf_operation *operation,
+                         const struct iovec *results, size_t count);
+/* How many operands an atomic operation has per value, and the size of its values; 0: it is not supported. */
+size_t mxf_operands(uint32_t operation);
+size_t mxf_atomic_size(uint32_t operation, uint32_t type);
+/* Replace values by the results of an operation. */
+void mxf_compute(uint32_t operation, uint32_t type, size_t length, char *values, const char *operands);
+int mxf_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op operation, struct fi_atomic_attr *attr,
+                     uint64_t flags);
 mx_unexp_handler_action_t mxf_accessed(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner,
                                        const struct mxf_address *source, uint32_t length, const void *data);
 /* Begin with accesses that were postponed, if few are in progress. */

@@ -429,18 +429,14 @@ static int unexpected(struct mxf_message *message, const char *payload)
 static int answered(struct mxf_endpoint *endpoint, const struct mxf_address *source, uint64_t match, uint32_t length,
                     const void *data)
 {
-    union {
-        struct mxf_grant grant;
-        struct mxf_reply reply;
-    } content;
-    if (match == MATCH_GRANT && data && length == sizeof content.grant) {
-        memcpy(&content.grant, data, length);
-        mxf_granted(endpoint, source, &content.grant);
+    struct mxf_grant grant;
+    if (match == MATCH_GRANT && data && length == sizeof grant) {
+        memcpy(&grant, data, length);
+        mxf_granted(endpoint, source, &grant);
         return 1;
     }
-    if (match == MATCH_REPLY && data && length == sizeof content.reply) {
-        memcpy(&content.reply, data, length);
-        mxf_replied(endpoint, source, &content.reply);
+    if (match == MATCH_REPLY && data && length >= sizeof(struct mxf_reply)) {
+        mxf_replied(endpoint, source, data, length);
         return 1;
     }
     return 0;

@@ -9,6 +9,7 @@
  * An access is served in the unexpected handler, thus also while the program makes no call. A short write is copied and
  * replied to there, if MX has the message as a whole; else the message is first received into a buffer. A long write is
  * granted, and received into the region. A read sends from the region, with the number that the initiator has chosen.
+ * An atomic operation is performed in the handler, and replies with the values that it has read.
  * The end of these requests is urgent (progress.c): it sends the reply, and frees what the access needs. While too many
  * are in progress, others are postponed: they stay in the queue of MX.
  *
@@ -50,6 +51,7 @@ struct mxf_visit {
     uint32_t size, segments;
     mx_segment_t segment[SEGMENTS];
     char *data; /* the message, if MX had it in parts */
+    char values[ATOMIC_BYTES]; /* of an atomic operation, before it */
 };
 
 /* Regions. */
@@ -245,16 +247,22 @@ static void free_visit(struct mxf_visit *visit)
 static void end_visit(struct mxf_visit *visit, int error)
 {
     struct mxf_endpoint *endpoint = visit->endpoint;
-    uint64_t flags = visit->access.header.flags;
-    int writes = flags & HEADER_WRITE ? 1 : 0;
-    if (writes || error) {
-        struct mxf_reply reply = {{0, visit->access.number}, (uint64_t)error};
-        mxf_answer(endpoint, visit->partner, MATCH_REPLY, &reply, sizeof reply, &(struct mxf_answer){.urgent = 1});
+    uint64_t flags = visit->access.header.flags, atomic = flags & HEADER_ATOMIC;
+    int writes = !(flags & HEADER_READ);
+    if (writes || atomic || error) {
+        struct {
+            struct mxf_reply reply;
+            char values[ATOMIC_BYTES];
+        } content = {{{0, visit->access.number}, (uint64_t)error}, {0}};
+        size_t values = !writes && !error ? visit->access.length : 0;
+        memcpy(content.values, visit->values, values);
+        mxf_answer(endpoint, visit->partner, MATCH_REPLY, &content, sizeof content.reply + values,
+                   &(struct mxf_answer){.urgent = 1});
     }
     if (!error) {
         enum mxf_event event = writes ? MXF_REMOTE_WRITE : MXF_REMOTE_READ;
         struct mxf_completion completion = {
-            .flags = FI_RMA | (writes ? FI_REMOTE_WRITE : FI_REMOTE_READ) |
+            .flags = (atomic ? FI_ATOMIC : FI_RMA) | (writes ? FI_REMOTE_WRITE : FI_REMOTE_READ) |
                      (flags & HEADER_DATA ? FI_REMOTE_CQ_DATA | FI_COMPLETION : QUIET),
             .data = visit->access.header.data,
             .length = visit->access.length,
@@ -368,6 +376,11 @@ static int known(const struct mxf_access *access, size_t payload)
     uint64_t flags = access->header.flags;
     if (access->length > MESSAGE_MAXIMUM)
         return 0;
+    if (flags & HEADER_ATOMIC) {
+        size_t size = mxf_atomic_size(access->operation, access->type), operands = mxf_operands(access->operation);
+        return !(flags & ~(HEADER_ATOMIC | HEADER_READ | HEADER_DATA)) && size && access->length <= ATOMIC_BYTES &&
+               access->length % size == 0 && payload == operands * access->length;
+    }
     if (flags == HEADER_READ)
         return !payload && access->header.data < BULKS;
     return (flags & ~HEADER_DATA) == HEADER_WRITE &&
@@ -378,9 +391,11 @@ static int known(const struct mxf_access *access, size_t payload)
 static int find_range(struct mxf_visit *visit)
 {
     const struct mxf_access *access = &visit->access;
-    uint64_t right = access->header.flags & HEADER_WRITE ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+    uint64_t flags = access->header.flags, right = flags & HEADER_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
     struct mxf_region *region = find(visit->endpoint->domain, access->key);
-    if (!region || !(region->rights & right) || !(visit->endpoint->caps & right))
+    if (flags & HEADER_ATOMIC && mxf_operands(access->operation))
+        right |= FI_REMOTE_WRITE;
+    if (!region || right & ~(region->rights & visit->endpoint->caps))
         return FI_EACCES;
     int count = slice(region, access->address, access->length, visit->segment);
     if (count < 0)
@@ -389,6 +404,21 @@ static int find_range(struct mxf_visit *visit)
     visit->region = region;
     region->uses++;
     return 0;
+}
+
+static void perform_atomic(struct mxf_visit *visit, const char *operands)
+{
+    const struct mxf_access *access = &visit->access;
+    char results[ATOMIC_BYTES], *each = visit->values;
+    for (uint32_t place = 0; place < visit->segments; each += visit->segment[place++].segment_length)
+        memcpy(each, visit->segment[place].segment_ptr, visit->segment[place].segment_length);
+    memcpy(results, visit->values, access->length);
+    mxf_compute(access->operation, access->type, access->length, results, operands);
+    each = results;
+    for (uint32_t place = 0; mxf_operands(access->operation) && place < visit->segments;
+         each += visit->segment[place++].segment_length)
+        memcpy(visit->segment[place].segment_ptr, each, visit->segment[place].segment_length);
+    end_visit(visit, 0);
 }
 
 /* Perform the access of a whole message. */
@@ -405,6 +435,8 @@ static void perform(struct mxf_visit *visit, const char *bytes)
     int error = find_range(visit);
     if (error) {
         end_visit(visit, error);
+    } else if (visit->access.header.flags & HEADER_ATOMIC) {
+        perform_atomic(visit, payload);
     } else if (visit->access.header.flags & HEADER_READ) {
         read_bulk(visit);
     } else if (visit->access.length > EAGER_WRITE) {

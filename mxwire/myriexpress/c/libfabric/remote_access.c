@@ -45,15 +45,23 @@ void mxf_cancel_read(struct mxf_send *send)
     send->pending--;
 }
 
-void mxf_replied(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_reply *reply)
+void mxf_replied(struct mxf_endpoint *endpoint, const struct mxf_address *source, const void *bytes, size_t length)
 {
-    struct mxf_send *send = mxf_numbered(endpoint, reply->header.data, source);
-    if (!send || (send->event != MXF_WRITE && !(send->event == MXF_READ && reply->error))) {
+    const char *values = (const char *)bytes + sizeof(struct mxf_reply);
+    struct mxf_reply reply;
+    memcpy(&reply, bytes, sizeof reply);
+    struct mxf_send *send = mxf_numbered(endpoint, reply.header.data, source);
+    if (!send || send->event == MXF_SEND || (send->event == MXF_READ && !send->atomic && !reply.error) ||
+        length != sizeof reply + (send->event == MXF_READ && send->atomic && !reply.error ? send->length : 0)) {
         WARN("an endpoint replies to an access that was not sent to it");
         return;
     }
-    if (reply->error && !send->error)
-        send->error = reply->error < 4096 ? (int)reply->error : FI_EIO;
+    if (reply.error && !send->error)
+        send->error = reply.error < 4096 ? (int)reply.error : FI_EIO;
+    for (uint32_t place = 1; send->atomic && !reply.error && place < send->segments; place++) {
+        memcpy(send->segment[place].segment_ptr, values, send->segment[place].segment_length);
+        values += send->segment[place].segment_length;
+    }
     send->answered = 1;
     mxf_end_if_done(send);
 }
@@ -85,6 +93,39 @@ static ssize_t start(struct mxf_endpoint *endpoint, const struct mxf_operation *
     access.number = send->number;
     memcpy(send->segment[0].segment_ptr, &access, sizeof access);
     return mxf_submit(send);
+}
+
+/* With the operands as the data of an injected message. */
+static ssize_t start_atomic(struct mxf_endpoint *endpoint, const struct mxf_access *content, const struct mxf_operation *operation,
+                            const struct iovec *results, size_t count)
+{
+    struct mxf_access access = *content;
+    struct mxf_send *send;
+    ssize_t error = mxf_new_send(endpoint, operation, MXF_WRITE, sizeof access, &send);
+    if (error)
+        return error;
+    if ((error = mxf_number(send))) {
+        mxf_free_send(send);
+        return error;
+    }
+    send->atomic = 1;
+    send->event = count ? MXF_READ : MXF_WRITE;
+    send->match = MATCH_ACCESS;
+    send->length = access.length;
+    access.number = send->number;
+    memcpy(send->segment[0].segment_ptr, &access, sizeof access);
+    for (size_t place = 0; place < count; place++)
+        send->segment[send->segments++] = (mx_segment_t){results[place].iov_base, (uint32_t)results[place].iov_len};
+    return mxf_submit(send);
+}
+
+ssize_t mxf_start_atomic(struct fid_ep *fid, const struct mxf_access *access, const struct mxf_operation *operation,
+                         const struct iovec *results, size_t count)
+{
+    mxf_enter();
+    ssize_t error = start_atomic(OWNER(fid, mxf_endpoint, fid), access, operation, results, count);
+    mxf_leave();
+    return error;
 }
 
 static ssize_t start_locked(struct fid_ep *fid, enum mxf_event event, const struct mxf_operation *operation, uint64_t address,

@@ -74,9 +74,9 @@ void mxf_free_send(struct mxf_send *send)
 
 static uint64_t kind(const struct mxf_send *send)
 {
-    static const uint64_t accesses[] = {[MXF_READ] = FI_RMA | FI_READ, [MXF_WRITE] = FI_RMA | FI_WRITE};
+    static const uint64_t accesses[] = {[MXF_READ] = FI_READ, [MXF_WRITE] = FI_WRITE};
     if (send->event != MXF_SEND)
-        return accesses[send->event];
+        return accesses[send->event] | (send->atomic ? FI_ATOMIC : FI_RMA);
     return FI_SEND | (send->tagged ? FI_TAGGED : FI_MSG);
 }
 
@@ -157,7 +157,7 @@ static int transmit_segments(struct mxf_send *send, mx_segment_t *segments, uint
 /* Hand the first message of a send to MX. */
 static int transmit(struct mxf_send *send)
 {
-    int error = send->event == MXF_READ ? mxf_start_read(send) : 0;
+    int error = send->event == MXF_READ && !send->atomic ? mxf_start_read(send) : 0;
     send->transmitted = 1;
     return error ? error : transmit_segments(send, send->segment, send->first, send->match, &send->header);
 }
@@ -180,7 +180,7 @@ static int transmit_bulk(struct mxf_send *send, const struct mxf_grant *grant)
 void mxf_granted(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_grant *grant)
 {
     struct mxf_send *send = mxf_numbered(endpoint, grant->header.data, source);
-    if (!send || send->granted || send->event == MXF_READ || send->first == send->segments) {
+    if (!send || send->granted || send->atomic || send->event == MXF_READ || send->first == send->segments) {
         WARN("an endpoint grants a message that was not sent to it");
         return;
     }
@@ -324,7 +324,7 @@ ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *
     send->flags = operation->flags;
     send->tagged = operation->tagged;
     send->length = length;
-    /* MX sends one segment faster than two. A read has no payload, but memory for it. */
+    /* MX sends one segment faster than two. A read has no payload, but memory for it. Operands are copied. */
     int copied = event != MXF_READ &&
                  (operation->flags & FI_INJECT || (header && header + length <= sizeof send->space));
     char *first = send->space;
