@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from mxwire.wire.packets import Frame
 
 A, B = bytes.fromhex("02000000000a"), bytes.fromhex("02000000000b")
-_PULL_MAGIC = 0x21071980 ^ 1
+QUERY_MAGIC = 0x13052008
+PULL_MAGIC = 0x21071980
+"""Before the number of an endpoint is added."""
 _PLAIN: dict[str, Any] = {
     "dst_mac": B,
     "src_mac": A,
@@ -25,9 +27,9 @@ _PLAIN: dict[str, Any] = {
     "pulled_rdma_seqnum": 23,
     "src_pull_handle": 0x23,
     "dst_pull_handle": 0x23,
-    "src_magic": _PULL_MAGIC,
-    "dst_magic": _PULL_MAGIC,
-    "magic": 0x13052008,
+    "src_magic": PULL_MAGIC ^ 1,
+    "dst_magic": PULL_MAGIC ^ 1,
+    "magic": QUERY_MAGIC,
     "hostname": b"node:0\0",
     "data": b"",
 }

@@ -6,17 +6,18 @@ All talks stand in one capture, which tshark reads once for each set of preferen
 
 from __future__ import annotations
 
-import struct
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from mxwire.capture import create_capture
 from mxwire.dissector import expert_rows
+from mxwire.ethernet import BROADCAST
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.enums import NackType
@@ -37,7 +38,8 @@ from mxwire.wire.packets import (
     Tiny,
     Truc,
 )
-from tests.frames import make_frame
+from tests.analysis.diagnosis.scene import Scene
+from tests.frames import QUERY_MAGIC
 
 from .conftest import Once
 from .support import CAPTURES, columns_text, needs_tshark, rows_of
@@ -46,58 +48,42 @@ pytestmark = needs_tshark
 
 EXPERT_INFOS: Final = tomllib.loads(Path(__file__).with_name("expert_infos.toml").read_text(encoding="utf-8"))
 NAMES: Final = tuple(each.name.removeprefix("mxoe.") for each in expert_rows())
-QUERY_MAGIC = 0x13052008
 UNKNOWN: Final = 0xFFFFFFFF
 NUMBERS: Final = 1 << 14
-BROADCAST: Final = b"\xff" * 6
 BLOCK: Final = 8 * 4096
 GENERATION_AT, LONGEST_TINY_AT = 19, 20
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A frame as it stands in the capture."""
-
-    seconds: float
-    data: bytes
-    length: int
-
-
-@dataclass
-class Talk:
+class Talk(Scene):
     """Frames between endpoint 1 of a host A and endpoint 2 of a host B; methods without a preposition send from A."""
 
-    a: bytes
-    b: bytes
-    dialect: Dialect = MXOE
-    now: float = 0.0
-    sent: list[Sent] = field(default_factory=list)
-
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
+    def __init__(self, place: int = 0, dialect: Dialect = MXOE) -> None:
+        super().__init__(dialect)
+        # All talks are in one capture: each has hosts and a time of its own.
+        self.wait(place * 1_000_000)
+        for number, (side, session) in enumerate(((self.a, 0xA), (self.b, 0xB)), 1):
+            side.mac = bytes([2, 0, 0, 0, number, place])
+            side.endpoint, side.session, side.index_of_peer, side.index_there = number, session, 1, 1
 
     def put(self, data: bytes, length: int | None = None) -> None:
-        self.now += 0.001
-        self.sent.append(Sent(self.now, data, len(data) if length is None else length))
+        self.send_bytes(data, wire_length=length)
 
     def frame(self, kind: type[Frame], back: bool, put: bool = True, **fields: Any) -> bytes:
         """Builds a frame; `put` it too, unless it is to be changed before."""
-        a, b = (self.a, 1, 0xA), (self.b, 2, 0xB)
-        (source, sender, _), (target, receiver, session) = (b, a) if back else (a, b)
-        ends = {"src_mac": source, "dst_mac": target, "src_endpoint": sender, "dst_endpoint": receiver}
-        ends |= {"session": session, "liback_session_id": session, "dst_src_peer_index": 1}
-        built = codec_of(self.dialect).build(make_frame(kind, ends, **fields))
+        side = self.b if back else self.a
+        session = {"liback_session_id": side.peer.session} if kind is Truc else {}
+        built = codec_of(self.dialect).build(side.frame(kind, session | fields))
         if put:
             self.put(built)
         return built
 
-    def query(self, back: bool = False, **fields: Any) -> None:
-        self.frame(HostQuery, back, **fields)
+    def query(self, back: bool = False, put: bool = True, **fields: Any) -> bytes:
+        return self.frame(HostQuery, back, put, **fields)
 
     def name(self, back: bool = True, put: bool = True, **fields: Any) -> bytes:
         return self.frame(HostReply, back, put, **{"hostname": b"vm:0\0"} | fields)
 
-    def connect(self, back: bool = False, number: int = 0, start: int = 1, put: bool = True, **fields: Any) -> bytes:
+    def request(self, back: bool = False, number: int = 0, start: int = 1, put: bool = True, **fields: Any) -> bytes:
         request = {"src_session_id": 0xB if back else 0xA, "dst_src_peer_index": 0xFFFF}
         numbers = {"target_recv_seqnum_start": start, "connect_seqnum": number}
         return self.frame(ConnectRequest, back, put, **request | numbers | fields)
@@ -107,10 +93,10 @@ class Talk:
         numbers = {"target_recv_seqnum_start": start, "connect_seqnum": number, "connect_status_code": status}
         self.frame(ConnectReply, back, **{"dst_src_peer_index": 0xFFFF} | sessions | numbers | fields)
 
-    def connected(self) -> None:
+    def join(self) -> None:
         """Both ends know each other."""
         for back in (False, True):
-            self.connect(back)
+            self.request(back)
             self.accept(not back)
 
     def tiny(self, number: int = 1, ack: int = 1, back: bool = False, put: bool = True, **fields: Any) -> bytes:
@@ -205,15 +191,15 @@ simple("truc.subtype", lambda t: t.ack(2, liback_type=1))
 simple("truc.length", lambda t: t.ack(2, length=15))
 simple("truc.sessions_differ", lambda t: t.ack(2, liback_session_id=5))
 simple("host_query.not_unicast", lambda t: t.query(dst_mac=BROADCAST))
-simple("host_query.padded", lambda t: (t.query(magic=1), t.put(t.sent.pop().data.ljust(600, b"\0"))))
+simple("host_query.padded", lambda t: t.put(t.query(put=False, magic=1).ljust(600, b"\0")))
 simple("host_reply.name_length", lambda t: t.name(hostname=b"x" * 81, length=81))
 simple("host_reply.name_cut", lambda t: t.put(changed(t.name(put=False), 17, b"\x50")))
 simple("medium.fragment_too_long", lambda t: t.fragment(0, 1000, 900))
 simple("medium.fragment_number", lambda t: t.fragment(32, 4096, 60000))
 simple("pull.too_many_replies", lambda t: t.pull(length=BLOCK + 1, total=2 * BLOCK))
 simple("pull.first_frame_offset", lambda t: t.pull(length=4096, first_frame_offset=4096))
-simple("connect.bad_status", lambda t: (t.connect(), t.accept(status=5)))
-simple("connect.session_number", lambda t: t.connect(start=NUMBERS + 1))
+simple("connect.bad_status", lambda t: (t.request(), t.accept(status=5)))
+simple("connect.session_number", lambda t: t.request(start=NUMBERS + 1))
 simple("nack_lib.unknown_type", lambda t: (t.tiny(), t.nack(9, 1)))
 simple("nack_mcp.unknown_type", lambda t: (t.pull(), t.refuse(9)))
 simple("analysis.refused", lambda t: t.ack(2, session=UNKNOWN, liback_session_id=UNKNOWN))
@@ -242,31 +228,31 @@ def _(t: Talk) -> None:
 
 simple("host_query.repeated", lambda t: (t.query(), t.query()))
 simple("host_reply.bad_magic", lambda t: (t.query(), t.name(magic=QUERY_MAGIC + 1)))
-simple("host_reply.own_address", lambda t: t.name(src_mac=t.a, dst_mac=t.a))
-simple("connect.bad_key", lambda t: (t.connect(), t.accept(status=11)))
-simple("connect.refused", lambda t: (t.connect(), t.nack(NackType.ENDPT_CLOSED)))
+simple("host_reply.own_address", lambda t: t.name(src_mac=t.a.mac, dst_mac=t.a.mac))
+simple("connect.bad_key", lambda t: (t.request(), t.accept(status=11)))
+simple("connect.refused", lambda t: (t.request(), t.nack(NackType.ENDPT_CLOSED)))
 simple("connect.unmatched_reply", lambda t: t.accept())
-simple("connect.repeated", lambda t: (t.connect(), t.wait(0.5), t.connect()))
-simple("connect.repeated_reply", lambda t: (t.connect(), t.accept(), t.accept()))
-simple("connect.restart", lambda t: (t.connect(), t.accept(), t.connect(number=1, src_session_id=0xAA)))
-simple("connect.no_reverse", lambda t: (t.connect(), t.accept(), t.tiny(back=True)))
+simple("connect.repeated", lambda t: (t.request(), t.wait(500), t.request()))
+simple("connect.repeated_reply", lambda t: (t.request(), t.accept(), t.accept()))
+simple("connect.restart", lambda t: (t.request(), t.accept(), t.request(number=1, src_session_id=0xAA)))
+simple("connect.no_reverse", lambda t: (t.request(), t.accept(), t.tiny(back=True)))
 simple("nack_lib.bad_endpt", lambda t: (t.tiny(), t.nack(NackType.BAD_ENDPT, 1)))
 simple("nack_lib.endpt_closed", lambda t: (t.tiny(), t.nack(NackType.ENDPT_CLOSED, 1)))
 simple("nack_lib.bad_session", lambda t: (t.tiny(), t.nack(NackType.BAD_SESSION, 1)))
 simple("nack_lib.unmatched", lambda t: t.nack(NackType.BAD_SESSION, 1))
 simple("analysis.closed_endpoint", lambda t: (t.tiny(), t.nack(NackType.ENDPT_CLOSED, 1), t.tiny(2)))
-simple("analysis.session_mismatch", lambda t: (t.connected(), t.tiny(session=0xC)))
-simple("analysis.stale_index", lambda t: (t.connected(), t.tiny(dst_src_peer_index=2)))
+simple("analysis.session_mismatch", lambda t: (t.join(), t.tiny(session=0xC)))
+simple("analysis.stale_index", lambda t: (t.join(), t.tiny(dst_src_peer_index=2)))
 
 
 # Messages and acknowledgements.
 
-simple("analysis.retransmission", lambda t: (t.tiny(), t.wait(0.5), t.tiny()))
+simple("analysis.retransmission", lambda t: (t.tiny(), t.wait(500), t.tiny()))
 simple("analysis.duplicate", lambda t: (t.tiny(), t.tiny()))
 simple("analysis.out_of_order", lambda t: (t.tiny(1), t.tiny(3), t.tiny(2)))
 simple("analysis.early", lambda t: (t.tiny(1), t.tiny(3)))
 simple("analysis.gap", lambda t: (t.tiny(1), t.tiny(3)))
-simple("analysis.obsolete", lambda t: (t.tiny(1), t.ack(2), t.wait(0.5), t.tiny(1)))
+simple("analysis.obsolete", lambda t: (t.tiny(1), t.ack(2), t.wait(500), t.tiny(1)))
 simple("analysis.ack_gap", lambda t: (t.tiny(1), t.ack(3)))
 simple("analysis.duplicate_ack", lambda t: (t.tiny(1), t.ack(2, 1), t.ack(2, 2)))
 simple("analysis.obsolete_ack", lambda t: (t.tiny(1), t.ack(1, 1), t.ack(2, 2), t.ack(2, 1)))
@@ -315,10 +301,10 @@ simple("nack_mcp.endpt_closed", lambda t: (t.pull(), t.refuse(NackType.ENDPT_CLO
 simple("nack_mcp.bad_session", lambda t: (t.pull(), t.refuse(NackType.BAD_SESSION)))
 simple("nack_mcp.bad_rdmawin", lambda t: (t.pull(), t.refuse(NackType.BAD_RDMAWIN)))
 simple("nack_mcp.unmatched", lambda t: t.refuse(NackType.BAD_SESSION))
-simple("analysis.nacked", lambda t: (t.tiny(), t.nack(NackType.BAD_SESSION, 1), t.wait(0.5), t.tiny()))
+simple("analysis.nacked", lambda t: (t.tiny(), t.nack(NackType.BAD_SESSION, 1), t.wait(500), t.tiny()))
 simple("analysis.probe", lambda t: t.pull(src_endpoint=255, dst_endpoint=255))
-simple("analysis.re_request", lambda t: (t.pull(), t.wait(1), t.pull()))
-simple("analysis.zombie_pull", lambda t: (t.transfer(), t.notify(), t.wait(1), t.pull()))
+simple("analysis.re_request", lambda t: (t.pull(), t.wait(1000), t.pull()))
+simple("analysis.zombie_pull", lambda t: (t.transfer(), t.notify(), t.wait(1000), t.pull()))
 
 
 @case("pull_reply.closed_endpoint")
@@ -344,16 +330,11 @@ def changed(frame: bytes, place: int, data: bytes) -> bytes:
     return frame[:place] + data + frame[place + len(data) :]
 
 
-def write(path: Path, talks: list[Talk]) -> None:
+def write(path: Path, talks: Iterable[Talk]) -> None:
     """One capture, in which the talks come one after the other."""
-    now = 0.0
-    with path.open("wb") as out:
-        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+    with create_capture(path, format="pcap") as writer:
         for talk in talks:
-            for each in talk.sent:
-                seconds, rest = divmod(round((now + each.seconds) * 1e9), 10**9)
-                out.write(struct.pack("<4I", seconds, rest, len(each.data), each.length) + each.data)
-            now += talk.now + 10
+            writer.write(talk.batch())
 
 
 @pytest.fixture(scope="module")
@@ -361,7 +342,7 @@ def found(tmp_path_factory: pytest.TempPathFactory, once: Once) -> dict[str, lis
     """For each case, the expert infos of its frames."""
     by_preferences: dict[tuple[str, ...], list[tuple[Case, Talk]]] = {}
     for place, each in enumerate(CASES):
-        talk = Talk(b"\2\0\0\0\1" + bytes([place]), b"\2\0\0\0\2" + bytes([place]), each.dialect)
+        talk = Talk(place, each.dialect)
         each.act(talk)
         by_preferences.setdefault(each.preferences, []).append((each, talk))
     result: dict[str, list[set[str]]] = {}
@@ -370,7 +351,7 @@ def found(tmp_path_factory: pytest.TempPathFactory, once: Once) -> dict[str, lis
         write(path, [talk for _, talk in cases])
         frames = iter(experts_of(once(" ".join(("experts", *preferences)), partial(experts_text, path, *preferences))))
         for each, talk in cases:
-            result[each.name] = [next(frames) for _ in talk.sent]
+            result[each.name] = [next(frames) for _ in talk.frames]
         assert next(frames, None) is None
     return result
 
@@ -395,11 +376,11 @@ def test_the_last_frame_and_none_before(name: str, found: dict[str, list[set[str
 
 
 def test_a_healthy_conversation_has_none(tmp_path: Path) -> None:
-    talk = Talk(b"\2\0\0\0\1\1", b"\2\0\0\0\1\2")
+    talk = Talk()
     for back in (False, True):
         talk.query(back)
         talk.name(not back)
-    talk.connected()
+    talk.join()
     talk.tiny(1)
     talk.fragment(0, 4096, 6000, 2)
     talk.fragment(1, 1904, 6000, 2)
@@ -409,7 +390,7 @@ def test_a_healthy_conversation_has_none(tmp_path: Path) -> None:
     talk.ack(4, 2)
     path = tmp_path / "healthy.pcap"
     write(path, [talk])
-    assert experts_of(experts_text(path)) == [set()] * len(talk.sent)
+    assert experts_of(experts_text(path)) == [set()] * len(talk.frames)
 
 
 def test_every_capture_is_listed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mxwire.ethernet import BROADCAST
 from mxwire.rules import SENDERS, Judge, Vantage, Violation
 from mxwire.rules.registry import Breach, WireRule
 from mxwire.wire.codec import build, parse
@@ -26,10 +27,10 @@ from mxwire.wire.packets import (
     Tiny,
     Truc,
 )
+from tests.frames import PULL_MAGIC, FrameT, make_frame
 
 MILLISECOND = 1_000_000
 KEY = 0x12345678
-MAGIC = 0x13052008
 
 
 class Side:
@@ -56,23 +57,24 @@ class Side:
         self.next = self.expected = self.peer.next = self.peer.expected = 1
         self.connects = self.libacks = self.peer.libacks = 0
 
-    def head(self, changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        return {"dst_mac": self.peer.mac, "src_mac": self.mac} | fields | changes
+    def frame(self, kind: type[FrameT], changes: dict[str, Any], **fields: Any) -> FrameT:
+        """A frame to the endpoint of the peer, with ``changes`` to ``fields``."""
+        common = {
+            "dst_mac": self.peer.mac,
+            "src_mac": self.mac,
+            "dst_src_peer_index": self.index_there,
+            "src_dst_peer_index": self.index_of_peer,
+            "dst_endpoint": self.peer.endpoint,
+            "src_endpoint": self.endpoint,
+            "session": self.peer.session,
+            "lib_piggyack": self.expected,
+            "match_b": 7,
+        }
+        return make_frame(kind, common, **fields | changes)
 
-    def addressed(self, changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        return self.head(
-            changes,
-            dst_src_peer_index=self.index_there,
-            dst_endpoint=self.peer.endpoint,
-            src_endpoint=self.endpoint,
-            **fields,
-        )
-
-    def numbered(self, changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """A new number, unless ``changes`` say which."""
-        made = self.addressed(
-            changes, session=self.peer.session, lib_seqnum=self.next, lib_piggyack=self.expected, **fields
-        )
+    def numbered(self, kind: type[FrameT], changes: dict[str, Any], **fields: Any) -> FrameT:
+        """The same with a new number, unless ``changes`` say which."""
+        made = self.frame(kind, changes, **{"lib_seqnum": self.next} | fields)
         if "lib_seqnum" not in changes:
             self.next += 1
             self.peer.expected = self.next
@@ -83,166 +85,98 @@ class Side:
         if "connect_seqnum" not in changes:
             self.connects += 1
         self.peer.index_there = self.index_of_peer
-        return ConnectRequest(
-            **self.addressed(
-                changes,
-                src_dst_peer_index=self.index_of_peer,
-                src_session_id=self.session,
-                app_key=KEY,
-                target_recv_seqnum_start=self.expected,
-                connect_seqnum=number,
-            )
-        )
+        fields = {"src_session_id": self.session, "app_key": KEY, "connect_seqnum": number}
+        return self.frame(ConnectRequest, changes, target_recv_seqnum_start=self.expected, **fields)
 
     def reply(self, **changes: Any) -> ConnectReply:
         self.peer.index_there = self.index_of_peer
-        return ConnectReply(
-            **self.addressed(
-                changes,
-                src_dst_peer_index=self.index_of_peer,
-                src_session_id=self.peer.session,
-                target_session_id=self.session,
-                target_recv_seqnum_start=self.expected,
-                connect_seqnum=self.peer.connects - 1,
-                connect_status_code=0,
-            )
-        )
+        fields = {"src_session_id": self.peer.session, "target_session_id": self.session}
+        numbers = {"target_recv_seqnum_start": self.expected, "connect_seqnum": self.peer.connects - 1}
+        return self.frame(ConnectReply, changes, **fields, **numbers)
 
     def tiny(self, data: bytes = b"hello", **changes: Any) -> Tiny:
-        return Tiny(**self.numbered(changes, length=len(data), data=data, match_a=0, match_b=7))
+        return self.numbered(Tiny, changes, data=data)
 
     def small(self, data: bytes = bytes(40), **changes: Any) -> Small:
-        return Small(**self.numbered(changes, length=len(data), data=data, match_a=0, match_b=7))
+        return self.numbered(Small, changes, data=data)
 
     def medium(self, length: int, fragment: int, **changes: Any) -> Medium:
         """One fragment; only the first takes a new number."""
         size = self.stage.dialect.fragment_payload
         carried = min(size, length - fragment * size)
-        fields = self.addressed(
-            changes,
-            session=self.peer.session,
-            lib_seqnum=self.next if fragment == 0 else self.next - 1,
-            lib_piggyack=self.expected,
-            length=length,
-            frag_length=carried,
-            frag_seqnum=fragment,
-            frag_pipeline=12 if self.stage.dialect is MXOE else None,
-            match_a=0,
-            match_b=7,
-            data=bytes([fragment]) * carried,
-        )
-        if fragment == 0 and "lib_seqnum" not in changes:
-            self.next += 1
-            self.peer.expected = self.next
-        return Medium(**fields)
+        fields = {
+            "length": length,
+            "frag_length": carried,
+            "frag_seqnum": fragment,
+            "frag_pipeline": 12 if self.stage.dialect is MXOE else None,
+            "data": bytes([fragment]) * carried,
+        }
+        if fragment:
+            return self.frame(Medium, changes, lib_seqnum=self.next - 1, **fields)
+        return self.numbered(Medium, changes, **fields)
 
     def rndv(self, total: int, **changes: Any) -> Rndv:
         counter = self.rdma_counter
         if "pulled_rdma_seqnum" not in changes and "lib_seqnum" not in changes:
             self.rdma_counter += 1
-        return Rndv(
-            **self.numbered(
-                changes,
-                msg_length=total,
-                pulled_rdma_id=0,
-                pulled_rdma_seqnum=counter,
-                pulled_rdma_offset=0,
-                match_a=0,
-                match_b=7,
-            )
-        )
+        return self.numbered(Rndv, changes, msg_length=total, pulled_rdma_seqnum=counter)
 
     def pull(self, total: int, block: int = 0, **changes: Any) -> Pull:
         """The PULL of a block of the peer's last large message."""
         dialect = self.stage.dialect
-        return Pull(
-            **self.addressed(
-                changes,
-                session=self.peer.session,
-                total_length=total,
-                pulled_rdma_id=0,
-                pulled_rdma_seqnum=self.peer.rdma_counter - 1,
-                pulled_rdma_offset=0,
-                src_pull_handle=self.handle,
-                src_magic=0x21071980 ^ self.endpoint,
-                first_frame_offset=0,
-                block_length=min(dialect.block_length, total - block * dialect.block_length),
-                frame_index=block * dialect.frames_per_block,
-            )
+        return self.frame(
+            *(Pull, changes),
+            total_length=total,
+            pulled_rdma_seqnum=self.peer.rdma_counter - 1,
+            src_pull_handle=self.handle,
+            src_magic=PULL_MAGIC ^ self.endpoint,
+            block_length=min(dialect.block_length, total - block * dialect.block_length),
+            frame_index=block * dialect.frames_per_block,
         )
 
     def data(self, total: int, place: int, **changes: Any) -> PullReply:
         """A frame of the own large message, as the peer pulls it."""
         size = self.stage.dialect.reply_payload
-        length = min(size, total - place * size)
-        fields = self.head(
-            changes,
+        length = changes.get("frame_length", min(size, total - place * size))
+        return self.frame(
+            *(PullReply, changes),
             frame_seqnum=place & 0xFF,
             frame_length=length,
             msg_offset=place * size,
             dst_pull_handle=self.peer.handle,
-            dst_magic=0x21071980 ^ self.peer.endpoint,
+            dst_magic=PULL_MAGIC ^ self.peer.endpoint,
+            data=bytes([place & 0xFF]) * length,
         )
-        return PullReply(**({"data": bytes([place & 0xFF]) * fields["frame_length"]} | fields))
 
     def notify(self, total: int, **changes: Any) -> Notify:
-        return Notify(
-            **self.numbered(
-                changes, total_length=total, pulled_rdma_id=0, pulled_rdma_seqnum=self.peer.rdma_counter - 1
-            )
-        )
+        counter = self.peer.rdma_counter - 1
+        return self.numbered(Notify, changes, total_length=total, pulled_rdma_seqnum=counter)
 
     def liback(self, **changes: Any) -> Truc:
         self.libacks += 1
-        return Truc(
-            **self.addressed(
-                changes,
-                session=self.peer.session,
-                liback_lib_seqnum=self.expected,
-                liback_session_id=self.peer.session,
-                liback_acknum=self.libacks,
-                liback_send_seq=self.expected,
-            )
-        )
+        fields = {"liback_session_id": self.peer.session, "liback_acknum": self.libacks}
+        return self.frame(Truc, changes, liback_lib_seqnum=self.expected, liback_send_seq=self.expected, **fields)
 
     def nack(self, kind: int, number: int, **changes: Any) -> NackLib:
-        return NackLib(
-            **self.addressed(
-                changes,
-                nack_type=kind,
-                lib_seqnum=number,
-                dst_src_peer_index_copy=changes.get("dst_src_peer_index", self.index_there),
-            )
-        )
+        index = changes.get("dst_src_peer_index", self.index_there)
+        return self.frame(NackLib, changes, nack_type=kind, lib_seqnum=number, dst_src_peer_index_copy=index)
 
     def nack_pull(self, kind: int, **changes: Any) -> NackMcp:
-        return NackMcp(
-            **self.head(
-                changes,
-                dst_src_peer_index=self.index_there,
-                src_endpoint=self.peer.endpoint,
-                nack_type=kind,
-                src_pull_handle=self.peer.handle,
-                src_magic=0x21071980 ^ self.peer.endpoint,
-            )
-        )
+        pull = {"src_pull_handle": self.peer.handle, "src_magic": PULL_MAGIC ^ self.peer.endpoint}
+        return self.frame(NackMcp, changes, src_endpoint=self.peer.endpoint, nack_type=kind, **pull)
 
     def query(self, **changes: Any) -> HostQuery:
         self.peer.index_there = changes.get("src_dst_peer_index", self.index_of_peer)
-        return HostQuery(**self.head(changes, src_dst_peer_index=self.index_of_peer, magic=MAGIC))
+        return self.frame(HostQuery, changes)
 
     def name(self, **changes: Any) -> HostReply:
         self.peer.index_there = self.index_of_peer
-        fields = self.head(changes, src_dst_peer_index=self.index_of_peer, magic=MAGIC, hostname=b"node:0\0")
-        return HostReply(**({"length": len(fields["hostname"])} | fields))
+        return self.frame(HostReply, changes)
 
     def announcement(self, **changes: Any) -> Announcement:
-        number = int.from_bytes(self.mac, "big")
-        return Announcement(
-            **self.head(
-                {"dst_mac": b"\xff" * 6} | changes, nic_id_hi=number >> 32, nic_id_lo=number & 0xFFFFFFFF, serial=99
-            )
-        )
+        high, low = divmod(int.from_bytes(self.mac, "big"), 1 << 32)
+        fields = {"dst_mac": BROADCAST, "src_mac": self.mac, "nic_id_hi": high, "nic_id_lo": low, "serial": 99}
+        return make_frame(Announcement, fields | changes)
 
 
 class Listening(Judge):

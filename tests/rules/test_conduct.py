@@ -11,9 +11,10 @@ import pytest
 from mxwire.rules import CAPTURE, LOST, SENDERS, Judge
 from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, omx
+from tests.frames import QUERY_MAGIC
 from tests.wire.support import CAPTURES, dialect_of, read_capture
 
-from .stage import KEY, MAGIC, MILLISECOND, Stage
+from .stage import KEY, MILLISECOND, Stage
 
 DIALECTS = pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
 
@@ -518,5 +519,5 @@ def test_a_duplicate_of_a_pull_does_not_count_as_an_early_re_request():
 @pytest.mark.rule("R-HOST-03")
 def test_the_magic_of_queries_is_incremented_when_names_are_cleared():
     on = Stage()
-    on.send(*(on.a.query(magic=MAGIC + cleared) for cleared in range(3)), after_ms=6000)
+    on.send(*(on.a.query(magic=QUERY_MAGIC + cleared) for cleared in range(3)), after_ms=6000)
     assert quiet(on)

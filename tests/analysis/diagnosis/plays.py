@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
+from mxwire.ethernet import BROADCAST
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import Raw
 
@@ -17,7 +19,6 @@ from .scene import RESEND_MS, Scene
 Play = Callable[[Scene], None]
 SMALL_FRAMES = omx(256)
 """Frames of 256 bytes: large messages of many blocks stay small captures."""
-BROADCAST = b"\xff" * 6
 UNKNOWN = 0xFFFFFFFF
 
 
@@ -46,36 +47,23 @@ QUIET: list[Case] = []
 """Further plays that look faulty but are harmless: only the findings that they name may be reported."""
 
 
-def quiet(*others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
-    def register(play: Play) -> Play:
-        QUIET.append(Case("nothing", play, dialect, frozenset(others)))
-        return play
+def registrar(keep: Callable[[Case], object]) -> Callable[..., Callable[[Play], Play]]:
+    """A decorator that keeps a play as a case: of a name, with other findings, in a dialect."""
 
-    return register
+    def decorate(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
+        def register(play: Play) -> Play:
+            keep(Case(name, play, dialect, frozenset(others)))
+            return play
 
+        return register
 
-def also(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
-    def register(play: Play) -> Play:
-        MORE.append(Case(name, play, dialect, frozenset(others)))
-        return play
-
-    return register
+    return decorate
 
 
-def shows(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
-    def register(play: Play) -> Play:
-        SHOWS[name] = Case(name, play, dialect, frozenset(others))
-        return play
-
-    return register
-
-
-def misses(name: str, *others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
-    def register(play: Play) -> Play:
-        MISSES[name] = Case(name, play, dialect, frozenset(others))
-        return play
-
-    return register
+shows = registrar(lambda case: SHOWS.setdefault(case.id, case))
+misses = registrar(lambda case: MISSES.setdefault(case.id, case))
+also = registrar(MORE.append)
+quiet = partial(registrar(QUIET.append), "nothing")
 
 
 # How hosts were built
