@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mxwire.capture import create_capture
-from mxwire.link import Tap
 from tests.forked import CLI
 from tests.live.namespaces import Port
+from tests.live.recorder import Recorder
 
 from .programs import LONGEST, run
 
@@ -29,8 +25,6 @@ while [ "${1#-}" != "$1" ]; do shift; done
 shift
 exec ip netns exec NAMESPACE unshare -um sh -c "mount --bind MEMORY /dev/shm && hostname beta; $*"
 """
-_RECORDING_SECONDS: Final = 20.0
-"""Longest time for which frames are recorded after a job has ended."""
 
 
 @dataclass(frozen=True)
@@ -146,24 +140,9 @@ class Hosts:
     @contextmanager
     def judged(self, capture: Path) -> Iterator[None]:
         """Record, and verify that no frame breaks a rule."""
-        with self.ports[0].namespace.inside():
-            tap = Tap.open(self.ports[0].interface, ring_bytes=256 << 20)
-        ended, last = threading.Event(), math.inf
-
-        def record() -> None:
-            while (len(batch := tap.receive(0.2)) and time.monotonic() < last) or not ended.is_set():
-                writer.write(batch)
-
-        with tap, create_capture(capture) as writer:
-            recorder = threading.Thread(target=record, daemon=True)
-            recorder.start()
-            try:
-                yield
-            finally:
-                last = time.monotonic() + _RECORDING_SECONDS
-                ended.set()
-                recorder.join()
-            assert not tap.statistics().dropped
+        with Recorder(self.ports[0], capture, ring_bytes=256 << 20) as recorder:
+            yield
+        assert not recorder.dropped
         # In a process of its own: many frames on a busy machine take longer than a forked command may.
         judged = run([sys.executable, CLI, "verify", capture])
         assert judged.returncode == 0 and "fail" not in judged.stdout, judged.stdout + judged.stderr

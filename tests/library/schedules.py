@@ -28,14 +28,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from mxwire.capture import create_capture
-from mxwire.link import Tap
 from mxwire.myriexpress.build import Installation, build
 from mxwire.myriexpress.launch import environment
 from tests.cli.support import mxwire
 from tests.library.programs import run
 from tests.live.faulty_cable import FaultyCable
 from tests.live.namespaces import Laboratory, Port
+from tests.live.recorder import Recorder
 from tests.live.soak import FAULTS
 
 PLAYER = Path(__file__).with_name("player.c")
@@ -503,9 +502,7 @@ class Stage:
         port = self.ports["alpha"]
         processes = []
         started = time.monotonic()
-        with port.namespace.inside():
-            tap = Tap.open(port.interface)
-        with tap, create_capture(capture) as writer:
+        with Recorder(port, capture):
             for rank, host in enumerate(placement):
                 file = self.folder / f"rank{rank}"
                 file.write_text("".join(f"{line}\n" for each in schedules for line in each.lines(rank)))
@@ -516,7 +513,7 @@ class Stage:
                 )
             late = False
             while not late and any(each.poll() is None for each in processes):
-                writer.write(tap.receive(0.02))
+                time.sleep(0.02)
                 late = time.monotonic() - started > limit
                 if any(each.returncode for each in processes):
                     # The others may wait for it.
@@ -530,8 +527,6 @@ class Stage:
                 except subprocess.TimeoutExpired:
                     each.kill()
                     outputs.append("".join(each.communicate(timeout=20)))
-            while len(batch := tap.receive(0.1)):
-                writer.write(batch)
         output = "".join(
             f"rank {rank}: exit code {each.returncode}\n{out}"
             for rank, (each, out) in enumerate(zip(processes, outputs, strict=True))

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.capture import create_capture
-from mxwire.link import Tap
 from mxwire.myriexpress.build import Installation
 from mxwire.myriexpress.launch import environment
 from tests.cli.support import mxwire
 from tests.live.namespaces import Port
+from tests.live.recorder import Recorder
 
 from .conftest import SOURCES, Compile
 from .programs import ending, read_line
@@ -119,13 +118,9 @@ def test_messages_of_all_kinds_follow_the_rules(machines: Machines, tmp_path: Pa
 
     port = machines.ports["alpha"]
     capture = tmp_path / "run.pcap"
-    with port.namespace.inside():
-        tap = Tap.open(port.interface)
-    with tap, create_capture(capture) as writer, machines.serving("serve", 36) as server:
+    with Recorder(port, capture), machines.serving("serve", 36) as server:
         succeeded(machines.play("talk"))
         ended(server)
-        while len(batch := tap.receive(0.2)):
-            writer.write(batch)
     judged = mxwire("verify", capture)
     assert judged.code == 0, judged.out
     assert judged.out.count(" pass ") == 2 and "fail" not in judged.out
@@ -297,13 +292,9 @@ def test_the_calls_of_a_client(
     names = ",".join(f"{each}:0" for each in placement)
     port = machines.ports["alpha"]
     capture = tmp_path / "run.pcap"
-    with port.namespace.inside():
-        tap = Tap.open(port.interface)
-    with tap, create_capture(capture) as writer:
+    with Recorder(port, capture):
         ranks = [machines.start(each, program, client, str(rank), names) for rank, each in enumerate(placement)]
         outputs = [each.splitlines() for each in all_ended(ranks)]
-        while len(batch := tap.receive(0.2)):
-            writer.write(batch)
     assert all(each[-1] == "done" for each in outputs)
     assert len({tuple(each) for each in outputs}) == 1, "the hosts report different networks"
     judged = mxwire("verify", capture)

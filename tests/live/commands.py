@@ -1,8 +1,8 @@
-"""The commands as processes in namespaces: started, watched, ended."""
+"""Programs in namespaces: commands of mxwire and modules of the tests, started, watched, ended."""
 
 from __future__ import annotations
 
-import json
+import os
 import queue
 import signal
 import subprocess
@@ -11,38 +11,40 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
+
+from tests.cli.support import Run
+from tests.forked import ROOT
 
 from .namespaces import Port
 
-CLI = str(Path(__file__).parents[2] / "cli.py")
+CLI = str(ROOT / "cli.py")
 PROGRAM = (sys.executable, "-u", CLI)
 """This mxwire."""
-LONGEST = 60.0
+LONGEST = 120.0
+"""Seconds: several times what any takes, as a slow machine must not fail a test."""
 INTERRUPTED = 130
 
 
 class Running:
-    """A command that keeps running; its output is read as it arrives."""
+    """A program that keeps running; its output is read as it arrives."""
 
-    def __init__(self, port: Port, *arguments: str, program: Sequence[str] = PROGRAM) -> None:
-        name, *rest = arguments
-        self.process = port.namespace.start(*program, *name.split(), "-i", port.interface, *rest)
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
         self.output: list[str] = []
         self.complained: list[str] = []
         self._lines: queue.Queue[str] = queue.Queue()
-        assert self.process.stdout is not None and self.process.stderr is not None
-        self._readers = [
-            self._reader(self.process.stdout, self.output),
-            self._reader(self.process.stderr, self.complained),
-        ]
+        assert process.stderr is not None
+        self._readers = [self._reader(process.stderr, self.complained)]
+        if process.stdout is not None:
+            self._readers.append(self._reader(process.stdout, self.output))
 
     def _reader(self, stream: IO[str], kept: list[str]) -> threading.Thread:
         def read() -> None:
-            for line in stream:
-                kept.append(line)
-                self._lines.put(line)
+            with stream:
+                for line in stream:
+                    kept.append(line)
+                    self._lines.put(line)
 
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
@@ -64,8 +66,8 @@ class Running:
     def _all(self) -> str:
         return "".join([*self.output, *self.complained])
 
-    def end(self, how: signal.Signals | None = signal.SIGINT) -> int:
-        """Signal it, unless it ends by itself, and wait for its end; returns its exit code."""
+    def finish(self, how: signal.Signals | None = None) -> Run:
+        """Signal it, unless it ends by itself, and wait for its end."""
         if how is not None and self.process.poll() is None:
             self.process.send_signal(how)
         try:
@@ -75,18 +77,27 @@ class Running:
         for each in self._readers:
             each.join(LONGEST)
         assert "Traceback" not in self._all(), self._all()
-        return code
+        return Run(code, "".join(self.output), "".join(self.complained))
+
+    def end(self, how: signal.Signals | None = signal.SIGINT) -> int:
+        """The same; returns its exit code."""
+        return self.finish(how).code
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """Its output, as JSON."""
-        return [json.loads(line) for line in self.output]
+        """Its output so far, as JSON."""
+        return Run(0, "".join(self.output), "").objects
+
+
+def start(port: Port, *arguments: object, program: Sequence[str] = PROGRAM, **options: Any) -> Running:
+    """Start a command; the interface is put behind its name."""
+    return Running(port.namespace.start(*program, *_words(port, *arguments), **options))
 
 
 @contextmanager
-def running(port: Port, *arguments: str, program: Sequence[str] = PROGRAM) -> Iterator[Running]:
-    """A command that is there for a while; the interface is put behind its name."""
-    command = Running(port, *arguments, program=program)
+def running(port: Port, *arguments: object, program: Sequence[str] = PROGRAM, **options: Any) -> Iterator[Running]:
+    """The same command, which is there for a while."""
+    command = start(port, *arguments, program=program, **options)
     try:
         yield command
     finally:
@@ -95,7 +106,24 @@ def running(port: Port, *arguments: str, program: Sequence[str] = PROGRAM) -> It
         command.process.wait()
 
 
-def mxwire(port: Port, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; the interface is put behind its name."""
-    name, *rest = arguments
-    return port.namespace.run(sys.executable, CLI, name, "-i", port.interface, *rest, timeout=LONGEST, **options)
+def mxwire(port: Port, *arguments: object, **options: Any) -> Run:
+    """Run a command to its end; the interface is put behind its name. A traceback is always a failure."""
+    done = port.namespace.run(sys.executable, CLI, *_words(port, *arguments), timeout=LONGEST, **options)
+    assert "Traceback" not in done.stderr, done.stderr
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def _words(port: Port, name: object, *rest: object) -> list[str]:
+    return [*str(name).split(), "-i", port.interface, *map(str, rest)]
+
+
+def start_peer(port: Port, *options: str) -> Running:
+    """Start the independent peer."""
+    return Running(start_module(port, "tests.live.independent.peer", *options))
+
+
+def start_module(port: Port, module: str, *options: str, **how: Any) -> subprocess.Popen[str]:
+    """Start a module of the tests that takes the interface as an option; ``how`` is for ``subprocess.Popen``."""
+    command = [sys.executable, "-u", "-m", module, "--interface", port.interface, *options]
+    # The package need not be installed: the root of the repository is where it lies.
+    return port.namespace.start(*command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, **how)

@@ -12,8 +12,8 @@ from typing import Any
 
 from mxwire.protocol import Status
 
+from .commands import LONGEST, start_module
 from .namespaces import Port
-from .processes import LONGEST_S, start
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class FarProcess:
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
         self._pipe, theirs = Pipe()
         with theirs:
-            self._process = start(
+            self._process = start_module(
                 *(port, "tests.live.far_process", "--pipe", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
-            ).process
+            )
 
     def open_host(self, name: str, **options: Any) -> Far:
         """A host on the port; see :func:`live.hosts.host_on`."""
@@ -94,13 +94,13 @@ class FarProcess:
         place = None if target is None else target.place
         try:
             self._pipe.send((place, name, _sent(arguments), _sent(options)))
-            if not self._pipe.poll(LONGEST_S):
+            if not self._pipe.poll(LONGEST):
                 self._process.kill()
                 self._process.wait()
-                raise AssertionError(f"{name} has not ended within {LONGEST_S} s: {self._said()}")
+                raise AssertionError(f"{name} has not ended within {LONGEST:g} s: {self._said()}")
             answer = self._pipe.recv()
         except (EOFError, OSError):
-            code = self._process.wait(LONGEST_S)
+            code = self._process.wait(LONGEST)
             raise AssertionError(f"the other process ended with code {code} in {name}: {self._said()}") from None
         assert not isinstance(answer, Failed), f"in the other process: {answer.traceback}"
         return self._received(answer)
@@ -113,7 +113,7 @@ class FarProcess:
         """End the process, which must not have printed any errors."""
         self._pipe.close()  # which ends it
         try:
-            code = self._process.wait(LONGEST_S)
+            code = self._process.wait(LONGEST)
         finally:
             self._process.kill()
             self._process.wait()

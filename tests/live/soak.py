@@ -37,11 +37,11 @@ from mxwire.link.faults import Faults
 from mxwire.link.namespace import NetworkNamespace
 from mxwire.link.runtime import namespace_key, runtime_folder
 from mxwire.words import count_of
+from tests.forked import ROOT
 
 from .faulty_cable import FaultyCable
 from .hosts import DIALECTS
 from .namespaces import Laboratory, Port, missing, sweep
-from .processes import TESTS
 from .soak_host import POSTED
 
 PATIENCE = 60.0
@@ -185,8 +185,8 @@ class SoakHost:
         self.process = self.port.namespace.start(
             *self._command,
             *words,
-            cwd=TESTS.parent,
-            env=os.environ | {"PYTHONPATH": str(TESTS.parent)},
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
         )
         self.session, self.idle = None, False

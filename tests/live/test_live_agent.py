@@ -66,9 +66,9 @@ def test_an_agent_serves_programs_until_its_end(ports: tuple[Port, Port]) -> Non
                 program.kill()
             agent.until(f"process {program.pid} (python) has ended")
             second = mxwire(near, "agent", "--name", "alpha:0")
-            assert second.returncode == 2 and second.stdout == ""
-            assert "is the agent of this interface, which has one at most: end it first" in second.stderr
-            assert second.stderr.count("\n") == 1
+            assert second.code == 2 and second.out == ""
+            assert "is the agent of this interface, which has one at most: end it first" in second.err
+            assert second.err.count("\n") == 1
             posted = endpoint.ireceive(7, maximum=10)
             assert agent.end(signal.SIGTERM) == INTERRUPTED
             with pytest.raises(HostError, match="endpoint closed") as error:

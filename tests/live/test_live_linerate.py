@@ -33,9 +33,8 @@ from mxwire.link.xdp import XdpLink, XdpSender
 from mxwire.units import MILLISECOND, SECOND
 
 from . import bpf
-from .commands import CLI, INTERRUPTED, Running
+from .commands import CLI, INTERRUPTED, Running, mxwire, start
 from .namespaces import Laboratory, Port, as_nobody
-from .test_live_tools import mxwire
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 Cable = tuple[Port, Port]
@@ -49,7 +48,7 @@ def wire(shared_laboratory: Laboratory) -> Cable:
 
 @contextmanager
 def sinking(port: Port, *options: str) -> Iterator[Running]:
-    running = Running(port, "linerate sink", "--json", *options)
+    running = start(port, "linerate sink", "--json", *options)
     try:
         running.until('"listening"')
         yield running
@@ -58,7 +57,7 @@ def sinking(port: Port, *options: str) -> Iterator[Running]:
 
 
 def generate(port: Port, *options: object) -> Any:
-    return mxwire(port.namespace, "linerate", "generate", "-i", port.interface, "--json", *options)
+    return mxwire(port, "linerate generate", "--json", *options)
 
 
 def summary(done: Any) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def test_frames_that_are_lost_on_the_path_are_counted_there(wire: Cable) -> None
     """The receiver's interface is down for a moment, so frames vanish between both sides."""
     sender, receiver = wire
     with sinking(receiver) as sink:
-        running = Running(sender, "linerate generate", "--json", "--rate", "5000/s")
+        running = start(sender, "linerate generate", "--json", "--rate", "5000/s")
         running.until('"begin"')
         _counted_some(receiver)
         receiver.down()
@@ -147,7 +146,7 @@ def test_foreign_frames_at_full_rate_are_counted_apart(wire: Cable) -> None:
 def test_a_sink_that_dies_leaves_the_results_so_far(wire: Cable) -> None:
     sender, receiver = wire
     with sinking(receiver) as sink:
-        running = Running(sender, "linerate generate", "--json", "--rate", "2000/s", "--duration", "3")
+        running = start(sender, "linerate generate", "--json", "--rate", "2000/s", "--duration", "3")
         running.until('"begin"')
         _counted_some(receiver)
         sink.process.kill()
@@ -159,7 +158,7 @@ def test_a_sink_that_dies_leaves_the_results_so_far(wire: Cable) -> None:
 
 def test_an_interface_that_goes_down_ends_the_run_with_its_results(laboratory: Laboratory) -> None:
     sender, receiver = laboratory.pair()
-    running = Running(
+    running = start(
         sender, "linerate generate", "--json", "--to", receiver.address.hex(":"), "--no-sink", "--rate", "2000/s"
     )
     running.until('"begin"')
@@ -238,14 +237,14 @@ def test_generator_and_sink_of_two_machines_meet_through_a_switch(laboratory: La
         for via in ("packet", "xdp"):
             done = generate(near, "--via", via, "-c", 20, "--rate", "1000/s")
             assert (done.code, summary(done)["sink"]["received"]) == (0, 20), done
-        done = measure(near, "loss", "-i", near.interface, *options, "--accept-loss", "90%", "--json")
+        done = measure(near, "loss", *options, "--accept-loss", "90%", "--json")
     assert done.code == 0 and results(done)[0]["trials"], done
     assert json.loads(done.out.splitlines()[0])["sink"]["address"] == far.address.hex(":")
 
 
 def test_the_sink_ends_after_its_runs_and_reports_flaws(wire: Cable) -> None:
     sender, receiver = wire
-    running = Running(receiver, "linerate sink", "--runs", "1", "--strict")
+    running = start(receiver, "linerate sink", "--runs", "1", "--strict")
     running.until("sink at")
     assert generate(sender, "-c", 100, "--rate", "1000/s").code == 0
     assert running.process.wait(60) == 0
@@ -408,7 +407,7 @@ def test_live_frames_need_no_further_capability(xdp_wire: Cable) -> None:
 def test_live_frames_end_when_their_interface_goes_down(xdp_wire: Cable) -> None:
     sender, receiver = xdp_wire
     words = ("--via", "kernel", "--no-sink", "--to", receiver.address.hex(":"))
-    running = Running(sender, "linerate generate", "--json", *words)
+    running = start(sender, "linerate generate", "--json", *words)
     running.until('"begin"')
     sender.down()
     try:
@@ -439,14 +438,14 @@ def test_a_taken_queue_and_impossible_live_frames_are_one_line(xdp_wire: Cable) 
         done = generate(sender, *other, "--via", "kernel", *options)
         assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done
     with receiver.namespace.inside(), XdpLink.open(receiver.interface):
-        done = mxwire(receiver.namespace, "linerate", "sink", "-i", receiver.interface, "--via", "xdp")
+        done = mxwire(receiver, "linerate sink", "--via", "xdp")
     assert done.code == 2 and "queue" in done.err and done.err.count("\n") == 1, done
 
 
 def test_a_killed_sink_releases_queue_and_program(xdp_wire: Cable) -> None:
     _, receiver = xdp_wire
     for _ in range(2):
-        running = Running(receiver, "linerate sink", "--json", "--via", "xdp")
+        running = start(receiver, "linerate sink", "--json", "--via", "xdp")
         running.until('"listening"')
         running.process.kill()
         running.process.wait()
@@ -466,12 +465,12 @@ def test_a_killed_sink_releases_queue_and_program(xdp_wire: Cable) -> None:
 SHORT_BURSTS = {"mxwire.linerate.tester._BURST_SECONDS": 0.1}
 
 
-def measure(port: Port, *options: object) -> Any:
-    return mxwire(port.namespace, "linerate", "test", *options, constants=SHORT_BURSTS)
+def measure(port: Port, test: str, *options: object) -> Any:
+    return mxwire(port, f"linerate test {test}", *options, constants=SHORT_BURSTS)
 
 
 def results(done: Any) -> list[dict[str, Any]]:
-    objects = [json.loads(line) for line in done.out.splitlines()]
+    objects = done.objects
     assert objects[0]["event"] == "begin" and objects[-1]["event"] == "summary", done
     return [each for each in objects if each["event"] == "result"]
 
@@ -481,7 +480,7 @@ def test_the_sink_of_a_test_can_use_xdp(xdp_wire: Cable) -> None:
     sender, receiver = xdp_wire
     far = f"{receiver.namespace.name}/{receiver.interface}"
     options = ("--to", far, "--sizes", "60", "--duration", "0.2", "--rate", "500/s", "--cool-down", "1", "--json")
-    running = Running(sender, "linerate test latency", *options, "--via", "xdp", "--sink-via", "xdp")
+    running = start(sender, "linerate test latency", *options, "--via", "xdp", "--sink-via", "xdp")
     running.until('"begin"')
     assert "prog/xdp" in receiver.namespace.ip("link", "show", "dev", receiver.interface)
     result = json.loads(running.until('"result"'))
@@ -495,7 +494,7 @@ def test_tests_have_live_frames(xdp_wire: Cable, test: str) -> None:
     """The limit of the kernel's frames is measured first, and their pace is the kernel's."""
     sender, receiver = xdp_wire
     far = f"{receiver.namespace.name}/{receiver.interface}"
-    options: list[object] = ["-i", sender.interface, "--to", far, "--sizes", "60", "--duration", "0.05", "--json"]
+    options: list[object] = ["--to", far, "--sizes", "60", "--duration", "0.05", "--json"]
     options += ["--resolution", "30%", "--repetitions", 1, "--accept-loss", "90%", "--settle", "0.05", "--cool-down", 0]
     options += ["--rate", "5000/s"] if test == "latency" else []
     done = measure(sender, test, *options, "--via", "kernel")
@@ -513,7 +512,7 @@ def test_tests_have_live_frames(xdp_wire: Cable, test: str) -> None:
 
 def test_live_frames_that_do_not_arrive_end_a_test(xdp_wire: Cable) -> None:
     sender, receiver = xdp_wire
-    to = ("-i", sender.interface, "--to", f"{receiver.namespace.name}/{receiver.interface}", "--via", "kernel")
+    to = ("--to", f"{receiver.namespace.name}/{receiver.interface}", "--via", "kernel")
     done = measure(sender, "throughput", *to, "--sink-via", "packet", "--sizes", "60", "--duration", "0.05")
     assert done.code == 1 and "no frame arrived" in done.err and "--xdp-mode native" in done.err
     done = measure(sender, "throughput", *to, "--sizes", "60,4128")
@@ -524,7 +523,7 @@ def test_live_frames_that_do_not_arrive_end_a_test(xdp_wire: Cable) -> None:
 def test_every_test_measures_each_length_in_two_namespaces(wire: Cable, tmp_path: Path, test: str) -> None:
     sender, receiver = wire
     far = f"{receiver.namespace.name}/{receiver.interface}"
-    options: list[object] = ["-i", sender.interface, "--to", far, "--sizes", "60,4128", "--duration", "0.05"]
+    options: list[object] = ["--to", far, "--sizes", "60,4128", "--duration", "0.05"]
     options += ["--resolution", "20%", "--repetitions", 1, "--accept-loss", "90%", "--json", "--csv", tmp_path / "csv"]
     options += ["--settle", "0.02", "--cool-down", "0"]
     options += ["--rate", "2000/s"] if test == "latency" else []
@@ -554,7 +553,7 @@ def _no_sink(port: Port) -> bool:
 def test_requirements_decide_the_exit_code(wire: Cable) -> None:
     sender, receiver = wire
     far = f"{receiver.namespace.name}/{receiver.interface}"
-    options = ("burst", "-i", "veth0", "--to", far, "--sizes", "60", "--duration", "0.05", "--repetitions", 1)
+    options = ("burst", "--to", far, "--sizes", "60", "--duration", "0.05", "--repetitions", 1)
     assert measure(sender, *options, "--require", "60:>=1").code == 0
     failed = measure(sender, *options, "--require", ">=100000000")
     assert failed.code == 1
@@ -564,7 +563,7 @@ def test_requirements_decide_the_exit_code(wire: Cable) -> None:
 def test_an_interrupted_test_keeps_its_results(wire: Cable) -> None:
     sender, receiver = wire
     far = f"{receiver.namespace.name}/{receiver.interface}"
-    running = Running(
+    running = start(
         sender,
         "linerate test throughput",
         *("--to", far, "--sizes", "60,61,62,63,64,65,66,67", "--duration", "0.05", "--resolution", "30%"),
@@ -585,7 +584,7 @@ def test_a_test_whose_interface_goes_down_is_incomplete(laboratory: Laboratory, 
         pytest.skip(why_not)
     sender, receiver = laboratory.pair(9000)
     far = f"{receiver.namespace.name}/{receiver.interface}"
-    running = Running(sender, "linerate test loss", "--to", far, "--json", "--duration", "9", "--via", via)
+    running = start(sender, "linerate test loss", "--to", far, "--json", "--duration", "9", "--via", via)
     running.until('"begin"')
     sender.down()
     last = json.loads(running.until('"summary"'))
@@ -598,7 +597,7 @@ def test_a_test_whose_interface_goes_down_is_incomplete(laboratory: Laboratory, 
 def test_a_killed_test_takes_its_sink_with_it(wire: Cable) -> None:
     sender, receiver = wire
     far = f"{receiver.namespace.name}/{receiver.interface}"
-    running = Running(sender, "linerate test loss", "--to", far, "--json", "--duration", "5")
+    running = start(sender, "linerate test loss", "--to", far, "--json", "--duration", "5")
     running.until('"begin"')
     running.process.kill()
     _wait_until_alone(receiver)
@@ -608,7 +607,7 @@ def test_the_sink_of_a_test_that_has_ended_does_not_start(wire: Cable) -> None:
     """The test may be killed while its sink still starts."""
     _, receiver = wire
     other = "1"
-    done = mxwire(receiver.namespace, "linerate", "sink", "-i", receiver.interface, "--with-parent", other)
+    done = mxwire(receiver, "linerate sink", "--with-parent", other)
     assert (done.code, done.out) == (INTERRUPTED, "")
 
 
@@ -636,7 +635,7 @@ def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
         (("--timeout", "0.2"), "no sink answers"),
         (("--to", "02:00:00:00:00:01", "--sink-via", "xdp"), "--sink-via is for a sink that the test starts"),
     ):
-        done = measure(sender, "throughput", "-i", "veth0", *options)
+        done = measure(sender, "throughput", *options)
         assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done
 
 
@@ -647,7 +646,7 @@ def test_incast_counts_the_answers_of_all_senders(laboratory: Laboratory, tmp_pa
     ports = laboratory.bridged(4, 9000)
     targets = [word for port in ports[1:] for word in ("--to", f"{port.namespace.name}/{port.interface}")]
     options = ("--blocks", 4, "--repetitions", 1, "--json", "--csv", tmp_path / "csv")
-    done = measure(ports[0], "incast", "-i", "eth0", *targets, *options)
+    done = measure(ports[0], "incast", *targets, *options)
     assert done.code == 0, done
     found = results(done)
     lines = list(csv.DictReader((tmp_path / "csv").open()))
@@ -672,7 +671,7 @@ def test_a_small_buffer_limits_the_incast(laboratory: Laboratory) -> None:
         pytest.skip("this kernel has no token bucket filter for interfaces")
     targets = [word for port in ports[1:] for word in ("--to", f"{port.namespace.name}/{port.interface}")]
     options = ("--size", "1000", "--blocks", "64", "--repetitions", 1, "--json")
-    found = results(measure(ports[0], "incast", "-i", "eth0", *targets, *options))
+    found = results(measure(ports[0], "incast", *targets, *options))
     assert all(not each["no_loss"] and each["lossy_blocks"] <= 16 for each in found)
     assert found[1]["blocks"] <= found[0]["blocks"]
 
@@ -681,12 +680,12 @@ def test_a_small_buffer_limits_the_incast(laboratory: Laboratory) -> None:
 def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, tmp_path: Path, echo: bool) -> None:
     sender, receiver = wire
     side = "--echo" if echo else "--sink"
-    serving = Running(receiver, "serve", side, "--name", "beta:0")
+    serving = start(receiver, "serve", side, "--name", "beta:0")
     try:
         serving.until("Ctrl-C ends it")
         options = ("--lengths", "8,5000,70000", "--duration", "0.01", "--resolution", "40%", "--json")
         options += ("--partner", side[2:], "--csv", str(tmp_path / "csv"))
-        done = measure(sender, "messages", "-i", "veth0", "--to", "beta", "--name", "alpha:0", *options)
+        done = measure(sender, "messages", "--to", "beta", "--name", "alpha:0", *options)
     finally:
         serving.end()
     assert done.code == 0, done
@@ -701,7 +700,7 @@ def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, tmp_path: Path,
 
 
 def test_a_host_that_does_not_answer_is_one_line(wire: Cable) -> None:
-    done = measure(wire[0], "messages", "-i", "veth0", "--to", "nobody", "--timeout", "0.1")
+    done = measure(wire[0], "messages", "--to", "nobody", "--timeout", "0.1")
     assert done.code == 2 and "nobody" in done.err and done.err.count("\n") == 1, done
 
 

@@ -46,9 +46,9 @@ def test_lines_are_those_of_omx_perf(ports, options):
     with receiver(ports[0], *options) as other:
         other.until("waiting for a sender")
         done = mxwire(ports[1], "perf", "-d", "alpha:0", *FEW, *options)
-        assert (done.returncode, PREEMPTED.sub("", done.stderr)) == (0, "")
+        assert (done.code, PREEMPTED.sub("", done.err)) == (0, "")
         assert other.end(None) == 0
-    lines = [LINE.fullmatch(line) for line in done.stdout.splitlines()]
+    lines = [LINE.fullmatch(line) for line in done.lines]
     assert all(lines) and [int(line[1]) for line in lines if line] == LENGTHS
     for line in lines[1:]:
         assert line is not None
@@ -73,9 +73,9 @@ def test_columns_of_other_benchmarks(ports, name, head, columns):
         other.until("waiting for a sender")
         options = ("-B", "-N", "2", "-W", "1", "-P", "0", "-E", "70000", "-M", "256")
         done = mxwire(ports[1], "perf", "-d", "alpha:0", "--as", name, *options)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.code, done.err) == (0, "")
         assert other.end(None) == 0
-    lines = done.stdout.splitlines()
+    lines = done.lines
     assert not head or head in lines
     rows = [line.split() for line in lines if line and not line.startswith("#") and "#bytes" not in line]
     lengths = [row[1] if name == "netpipe" else row[0] for row in rows]
@@ -89,9 +89,9 @@ def test_intervals_are_printed_before_the_summary_of_their_length(ports):
     with receiver(ports[0], "-B", "-s") as other:
         other.until("waiting for a sender")
         done = mxwire(ports[1], "perf", "-d", "alpha:0", *options)
-        lines = mxwire(ports[1], "perf", "-d", "alpha:0", *options, "--json").stdout.splitlines()
+        lines = mxwire(ports[1], "perf", "-d", "alpha:0", *options, "--json").lines
         other.end()
-    *intervals, summary = done.stdout.splitlines()
+    *intervals, summary = done.lines
     assert len(intervals) == 4 and LINE.fullmatch(summary)
     form = r" *(\d+\.\d\d)-(\d+\.\d\d) +s " + LINE.pattern + r"\t1 message\t0 retransmissions"
     assert all(re.fullmatch(form, each) for each in intervals), intervals
@@ -122,9 +122,9 @@ def test_a_preempted_side_reports_it_once(ports):
     with one_busy_cpu(), receiver(ports[0], "--json") as other:
         other.until("waiting for a sender")
         done = mxwire(ports[1], "perf", "-d", "alpha:0", "-N", "10", "-W", "0", "-P", "0", "-E", "5")
-        assert done.returncode == 0 and PREEMPTED.fullmatch(done.stderr), done.stderr
+        assert done.code == 0 and PREEMPTED.fullmatch(done.err), done.err
         assert other.end(None) == 0
-    assert all(LINE.fullmatch(line) for line in done.stdout.splitlines())
+    assert all(LINE.fullmatch(line) for line in done.lines)
     said = [each for each in other.objects if each["event"] == "preempted"]
     assert len(said) == 1 and 0 < said[0]["cpu_share"] < 0.8 and said[0]["involuntary_switches"] > 0
     assert said[0]["advice"] == "-B"
@@ -135,7 +135,7 @@ def test_there_is_no_warning_with_w(ports):
     with one_busy_cpu(), receiver(ports[0], "-B") as other:
         other.until("waiting for a sender")
         done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "-N", "10", "-W", "0", "-P", "0", "-E", "5")
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.code, done.err) == (0, "")
         assert other.end(None) == 0
     assert "preempted" not in "".join(other.complained)
 
@@ -148,8 +148,8 @@ def test_a_slave_serves_senders_in_turn_and_reports_in_json(ports, dialect):
             done = mxwire(
                 ports[1], "perf", "-d", "alpha:0", "-r", "4", "--dialect", dialect, *FEW, *options, "-B", "--json"
             )
-            assert done.returncode == 0, done.stderr
-            begun, *lengths, ended = (json.loads(line) for line in done.stdout.splitlines())
+            assert done.code == 0, done.err
+            begun, *lengths, ended = done.objects
             assert begun["parameters"]["unidirectional"] is (options == ("-U",))
             assert [each["length"] for each in lengths] == LENGTHS
             assert all(each["iterations"] == 3 and each["minimum_us"] > 0 for each in lengths)
@@ -180,8 +180,8 @@ def test_a_real_slave_is_measured_with_any_answer(ports, options):
         assert other.stdout is not None and other.stdout.readline() == "listening\n"
         for _ in range(2):
             done = mxwire(ports[1], "perf", "-d", "node7:0", *FEW, *options, "-B", "--json")
-            assert done.returncode == 0, done.stderr
-            found = [json.loads(line) for line in done.stdout.splitlines()]
+            assert done.code == 0, done.err
+            found = done.objects
             assert [each["length"] for each in found if each["event"] == "length"] == LENGTHS
             # It forgets the one before half a second after its last answer, and a sender that uses it earlier fails
             # (D-12).
@@ -206,7 +206,7 @@ def test_a_picture_is_drawn(ports, tmp_path):
     with receiver(ports[0], "-B") as other:
         other.until("waiting")
         done = mxwire(ports[1], "perf", "-B", "-d", "alpha", *FEW, "--plot", str(tmp_path / "perf.svg"))
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
     text = (tmp_path / "perf.svg").read_text()
     assert "Messages to alpha:0 and back, dialect mxoe" in text and "half a round trip" in text
 
@@ -252,7 +252,7 @@ def test_a_sender_that_is_killed_leaves_the_slave_to_the_next_one(ports, before)
             other.until('"event":"length"')
             sender.end(signal.SIGKILL)
         done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "-S", "1000", "-E", "3000", "-N", "3", "-W", "0")
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         while [each["event"] for each in other.objects].count("ended") < 2:
             other.until("ended")
         assert other.end() == INTERRUPTED
@@ -266,16 +266,16 @@ def test_a_host_that_is_not_a_receiver_of_omx_perf_is_not_measured(ports):
     with running(ports[0], "serve", "--echo", "--endpoint", "0", "--name", "alpha:0") as other:
         other.until("Ctrl-C")
         done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", *FEW)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "has answered the parameters with 44 bytes" in done.stderr and "is not an omx_perf receiver" in done.stderr
+    assert (done.code, done.out) == (1, "")
+    assert "has answered the parameters with 44 bytes" in done.err and "is not an omx_perf receiver" in done.err
 
 
 def test_an_endpoint_that_is_not_there_is_refused_with_advice(ports):
     with receiver(ports[0], "-B") as other:
         other.until("waiting")
         done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "-r", "9")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
         "mxwire: alpha:0 refuses the connection (remote endpoint closed): endpoint 9 is not open there: "
         "start a program that opens it, or name an open one (HOST:N)\n"
     )
@@ -293,5 +293,5 @@ def test_a_message_that_breaks_off_is_called_so_by_a_waiting_receiver(ports):
                 endpoint.isend(partner, bytes(1_000_000))
                 endpoint.close()
             other.until("a message broke off, and is ignored: receive ")
-        assert mxwire(ports[1], "perf", "-B", "-d", "alpha:0", *FEW).returncode == 0
+        assert mxwire(ports[1], "perf", "-B", "-d", "alpha:0", *FEW).code == 0
         assert other.end() == INTERRUPTED

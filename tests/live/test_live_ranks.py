@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .watcher import Watcher
+from .recorder import Recorder
 
 ROOT = Path(__file__).parents[2]
 RANKS = ROOT / "tests" / "host" / "local_ranks.py"
@@ -22,7 +22,7 @@ def test_ranks_on_two_hosts(jumbo_cable, face, count):
     No process refuses a frame for the endpoint of another one, and only one answers for its host.
     """
     environment = os.environ | {"PYTHONPATH": str(ROOT) + os.pathsep + os.environ.get("PYTHONPATH", "")}
-    with Watcher(jumbo_cable[0]) as watcher:
+    with Recorder(jumbo_cable[0]) as watcher:
         running = [
             port.namespace.start(
                 *(sys.executable, str(RANKS), face, port.interface, f"{own}:{count},{other}:{count}"),

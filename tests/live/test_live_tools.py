@@ -8,7 +8,6 @@ import shlex
 import shutil
 import signal
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -25,48 +24,26 @@ from mxwire.host import Endpoint
 from mxwire.link import PacketLink
 from tests.cli.support import Run
 from tests.cli.support import mxwire as run_here
+from tests.forked import ROOT
 
+from .commands import Running, mxwire, running, start
 from .hosts import open_endpoint, open_host
-from .namespaces import Laboratory, Namespace, Port
-from .watcher import Watcher
+from .namespaces import Laboratory, Port
+from .recorder import Recorder
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = "60"
 """Timeout in seconds of a command that should be done at once: a slow machine must not fail a test."""
-LONGEST = 120
-MXWIRE = [sys.executable, str(ROOT / "cli.py")]
 NOBODY = 65534
 BROADCAST_FRAME = b"\xff" * 6 + bytes.fromhex("02000000000186df") + bytes(1486)
-
-
-def mxwire(where: Namespace, *words: object, **options: Any) -> Run:
-    done = where.run(*MXWIRE, *map(str, words), timeout=LONGEST, **options)
-    assert "Traceback" not in done.stderr, done.stderr
-    return Run(done.returncode, done.stdout, done.stderr)
-
-
-def start(where: Namespace, *words: object, **options: Any) -> subprocess.Popen[str]:
-    return where.start(*MXWIRE, *map(str, words), **options)
-
-
-def ended(process: subprocess.Popen[str]) -> Run:
-    out, err = process.communicate(timeout=LONGEST)
-    assert "Traceback" not in err, err
-    return Run(process.returncode, out, err)
 
 
 @contextmanager
 def serving(port: Port, name: str = "alpha", *options: str) -> Iterator[None]:
     """A host with endpoint 0 open."""
-    process = start(
-        port.namespace, "serve", "-i", port.interface, "--name", name, "--endpoint", "0", "--json", *options
-    )
-    try:
-        assert process.stdout is not None and process.stdout.readline(), process.communicate()[1]
+    with running(port, "serve", "--name", name, "--endpoint", "0", "--json", *options) as host:
+        host.until("serving")
         yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=LONGEST)
+        host.end(signal.SIGTERM)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +69,7 @@ def text(address: bytes) -> str:
 
 def test_discover_lists_the_hosts(served):
     here = served[1]
-    done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE, "--json")
+    done = mxwire(here, "discover", "-c", 1, "--duration", PATIENCE, "--json")
     [found] = done.objects
     assert done.code == 0
     assert list(found) == [
@@ -114,7 +91,7 @@ def test_discover_lists_the_hosts(served):
 
 
 def test_discover_prints_lines_into_a_pipe(served):
-    done = mxwire(served[1].namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE)
+    done = mxwire(served[1], "discover", "-c", 1, "--duration", PATIENCE)
     assert done.code == 0 and "\x1b" not in done.out
     assert done.out.splitlines()[0].split() == ["address", "name", "index", "dialect", "answer", "remarks"]
     assert done.out.splitlines()[2].split()[:2] == [text(served[0].address), "alpha:0"]
@@ -123,7 +100,7 @@ def test_discover_prints_lines_into_a_pipe(served):
 def test_discover_finds_several_hosts_and_their_dialects(laboratory):
     ports = laboratory.bridged(3, 9000)
     with serving(ports[0], "alpha"), serving(ports[1], "beta", "--dialect", "omx:9000"):
-        done = mxwire(ports[2].namespace, "discover", "-i", "eth0", "-c", 2, "--duration", PATIENCE, "--json")
+        done = mxwire(ports[2], "discover", "-c", 2, "--duration", PATIENCE, "--json")
     assert {each["name"]: each["dialect"] for each in done.objects} == {"alpha:0": "mxoe", "beta:0": "omx"}
 
 
@@ -142,7 +119,7 @@ def test_discover_shows_the_frame_limits_of_hosts_that_exchange_messages(laborat
         wanted = {f"host{number}:0": dialects[number // 2] for number in range(len(ports))}
         deadline = time.monotonic() + float(PATIENCE)
         while True:
-            done = mxwire(watcher.namespace, "discover", "-i", "eth0", "--duration", 2, "--json")
+            done = mxwire(watcher, "discover", "--duration", 2, "--json")
             found = {each["name"]: each["dialect"] for each in done.objects}
             # Receivers of large messages send PULLs, and senders replies: both show the frame limit.
             if found == wanted:
@@ -172,7 +149,7 @@ def _talking(sender: Endpoint, receiver: Endpoint, stop: threading.Event) -> Ite
 
 
 def test_discover_reports_an_empty_network(silent):
-    done = mxwire(silent.namespace, "discover", "-i", "veth1", "--duration", 0.3)
+    done = mxwire(silent, "discover", "--duration", 0.3)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("mxwire: no host was found on veth1: no frame arrived")
 
@@ -180,44 +157,42 @@ def test_discover_reports_an_empty_network(silent):
 def test_discover_finds_no_host_where_only_a_file_names_hosts(silent, tmp_path):
     (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
     options = ["--duration", 0.3, "--peers", tmp_path / "peers", "--json"]
-    done = mxwire(silent.namespace, "discover", "-i", "veth1", *options)
+    done = mxwire(silent, "discover", *options)
     assert done.code == 1 and "no host was found on veth1: no frame arrived" in done.err
     assert [(each["name"], each["heard"]) for each in done.objects] == [("gamma:0", False)]
     assert done.objects[0]["remark"].startswith("none of its frames arrived")
 
 
 def test_an_interrupted_discover_lists_the_hosts_so_far(silent):
-    with Watcher(silent) as watcher:
-        process = start(silent.namespace, "discover", "-i", "veth1", "--duration", PATIENCE)
-        while not watcher.frames:
-            assert process.poll() is None
+    with Recorder(silent) as recorder:
+        process = start(silent, "discover", "--duration", PATIENCE)
+        while not recorder.frames:
+            assert process.process.poll() is None
             time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    done = ended(process)
+    done = process.finish(signal.SIGINT)
     assert done.code == 130 and "no host was found" in done.err
 
 
 def test_discover_works_where_the_mtu_is_too_small_unless_a_dialect_is_wanted(cable):
     with serving(cable[0], "alpha", "--dialect", "omx:1500"):
-        done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE, "--json")
+        done = mxwire(cable[1], "discover", "-c", 1, "--duration", PATIENCE, "--json")
         assert [each["dialect"] for each in done.objects] == ["omx"]
-    done = mxwire(cable[1].namespace, "discover", "-i", "veth1", "--dialect", "mxoe")
+    done = mxwire(cable[1], "discover", "--dialect", "mxoe")
     assert done.code == 2 and "its MTU of 1500 is too small for dialect mxoe, which needs 4130" in done.err
 
 
 def test_discover_shows_a_table_on_a_terminal(served):
     terminal, end = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    words = ["discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE]
-    process = start(served[1].namespace, *words, stdout=end, env=environment)
+    words = ["discover", "-c", 1, "--duration", PATIENCE]
+    process = start(served[1], *words, stdout=end, env=environment)
     os.close(end)
     shown = b""
     with suppress(OSError):
         while piece := os.read(terminal, 65536):
             shown += piece
     os.close(terminal)
-    assert process.wait(LONGEST) == 0
-    process.communicate()
+    assert process.end(None) == 0
     assert b"alpha:0" in shown and b"\x1b[" in shown
 
 
@@ -228,7 +203,7 @@ def test_discover_shows_a_table_on_a_terminal(served):
 def test_ping_measures_round_trips(served, host):
     host = host.replace("address", text(served[0].address))
     options = ["-c", 3, "--interval", 0, "--answer-timeout", PATIENCE, "--timeout", PATIENCE, "--json"]
-    done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
+    done = mxwire(served[1], "ping", host, *options)
     *answers, summary = done.objects
     assert done.code == 0, done.err
     assert [list(each) for each in answers] == [
@@ -243,7 +218,7 @@ def test_ping_measures_round_trips(served, host):
 
 def test_ping_speaks_like_ping(served):
     options = ["-c", 2, "--interval", 0, "--answer-timeout", PATIENCE, "--timeout", PATIENCE]
-    lines = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "beta", *options).out.splitlines()
+    lines = mxwire(served[1], "ping", "alpha", "--name", "beta", *options).out.splitlines()
     assert lines[0].startswith(f"PING alpha:0 ({text(served[0].address)}) from beta:0 (")
     assert lines[1].startswith("alpha:0: seq=1 time=") and lines[1].endswith(" ms")
     assert lines[3:5] == ["", "--- alpha:0 ping statistics ---"]
@@ -257,71 +232,63 @@ def test_ping_speaks_like_ping(served):
 )
 def test_ping_reports_refusals(served, host, options, why):
     options = [*options, "-c", 1, "--answer-timeout", PATIENCE, "--timeout", PATIENCE]
-    done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
+    done = mxwire(served[1], "ping", host, *options)
     assert done.code == 1 and why in done.out and "1 transmitted, 0 received, 1 refused, 0% loss" in done.out
 
 
 @pytest.mark.parametrize("host", ["gamma", "02:00:00:00:00:98"])
 def test_ping_reports_its_attempts_and_the_hosts(served, host):
-    done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", "--timeout", 3)
+    done = mxwire(served[1], "ping", host, "--timeout", 3)
     assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1
     assert "was not found within 3 s" in done.err and "host quer" in done.err
     assert f"hosts seen on veth1: alpha:0 ({text(served[0].address)}); sent" in done.err
 
 
 def test_ping_of_ourselves_is_refused(served):
-    done = mxwire(served[1].namespace, "ping", "alpha", "-i", "veth1", "--name", "alpha", "--no-announce")
+    done = mxwire(served[1], "ping", "alpha", "--name", "alpha", "--no-announce")
     assert done.code == 2 and "is the local host" in done.err
 
 
 def test_ping_of_a_known_host_that_is_silent_is_loss(silent, tmp_path):
     (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
     options = ["--peers", tmp_path / "peers", "-c", 2, "--interval", 0, "--answer-timeout", 0.05]
-    done = mxwire(silent.namespace, "ping", "gamma", "-i", "veth1", *options)
+    done = mxwire(silent, "ping", "gamma", *options)
     assert done.code == 1
     assert done.out.splitlines()[1:3] == ["gamma:0: seq=1 no answer", "gamma:0: seq=2 no answer"]
     assert "2 transmitted, 0 received, 100% loss" in done.out
 
 
 def test_ping_is_interrupted_with_its_summary(served):
-    process = start(served[1].namespace, "ping", "alpha", "-i", "veth1", "--timeout", PATIENCE, "--interval", 0.01)
-    assert process.stdout is not None
-    while "time=" not in process.stdout.readline():
-        pass
-    process.send_signal(signal.SIGINT)
-    done = ended(process)
+    process = start(served[1], "ping", "alpha", "--timeout", PATIENCE, "--interval", 0.01)
+    process.until("time=")
+    done = process.finish(signal.SIGINT)
     assert done.code == 130 and "ping statistics" in done.out
 
 
 def test_ping_into_a_closed_pipe_prints_nothing(served):
-    process = start(served[1].namespace, "ping", "alpha", "-i", "veth1", "--timeout", PATIENCE, "--interval", 0)
-    assert process.stdout is not None and process.stdout.readline()
-    process.stdout.close()
-    assert process.wait(LONGEST) == 0
-    assert process.stderr is not None and process.stderr.read() == ""
-    process.stderr.close()
+    ours, theirs = os.pipe()
+    process = start(served[1], "ping", "alpha", "--timeout", PATIENCE, "--interval", 0, stdout=theirs)
+    os.close(theirs)
+    assert os.read(ours, 100)
+    os.close(ours)
+    done = process.finish()
+    assert (done.code, done.err) == (0, "")
 
 
 # capture
 
 
 @contextmanager
-def capturing(port: Port, *words: object) -> Iterator[subprocess.Popen[str]]:
+def capturing(port: Port, *words: object) -> Iterator[Running]:
     """A capture that listens already."""
-    process = start(port.namespace, "capture", "-i", port.interface, *words)
-    end = time.monotonic() + LONGEST
-    while "ALL " not in port.namespace.run("cat", "/proc/net/ptype").stdout:
-        assert process.poll() is None and time.monotonic() < end, process.communicate()
-        time.sleep(0.02)
-    yield process
-    if process.poll() is None:
-        process.kill()
-        process.communicate()
+    with running(port, "capture", *words) as process:
+        process.until("listening on")
+        yield process
 
 
 def talk(port: Port, count: int = 5) -> None:
     options = ["-c", count, "--interval", 0, "--answer-timeout", PATIENCE, "--timeout", PATIENCE]
-    assert mxwire(port.namespace, "ping", "alpha", "-i", port.interface, "--name", "beta", *options).code == 0
+    assert mxwire(port, "ping", "alpha", "--name", "beta", *options).code == 0
 
 
 def decoded(path: Path) -> list[dict[str, Any]]:
@@ -330,18 +297,13 @@ def decoded(path: Path) -> list[dict[str, Any]]:
     return done.objects
 
 
-def interrupted(process: subprocess.Popen[str]) -> Run:
-    process.send_signal(signal.SIGINT)
-    return ended(process)
-
-
 def test_capture_writes_frames_with_names_and_statistics(served, tmp_path):
     file = tmp_path / "trace.pcapng"
     with capturing(served[1], "-w", file, "--comment", "a test", "--json") as process:
         talk(served[1])
         while len(decoded(file)) < 12:
             time.sleep(0.05)
-        done = interrupted(process)
+        done = process.finish(signal.SIGINT)
     assert done.code == 130
     [summary] = done.objects
     assert list(summary) == ["type", "interface", "frames", "bytes", "dropped", "seconds", "files", "names"]
@@ -360,7 +322,7 @@ def test_capture_writes_frames_with_names_and_statistics(served, tmp_path):
 def test_capture_puts_known_names_into_the_comment(silent, tmp_path):
     (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
     options = ["--peers", tmp_path / "peers", "--duration", 0.1]
-    assert mxwire(silent.namespace, "capture", "-i", "veth1", "-w", tmp_path / "a.pcapng", *options).code == 0
+    assert mxwire(silent, "capture", "-w", tmp_path / "a.pcapng", *options).code == 0
     with open_capture(tmp_path / "a.pcapng") as capture:
         assert list(capture) == []
         assert str(capture.sections[0].comment).endswith("; hosts: 02:00:00:00:00:99 gamma:0")
@@ -369,8 +331,7 @@ def test_capture_puts_known_names_into_the_comment(silent, tmp_path):
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_capture_ends_well_after_a_signal(silent, tmp_path, ending):
     with capturing(silent, "-w", tmp_path / "empty.pcapng") as process:
-        process.send_signal(ending)
-        done = ended(process)
+        done = process.finish(ending)
     assert done.code == 128 + ending
     assert "\n0 frames (0 bytes) captured" in done.err and "0 frames dropped" in done.err
     assert decoded(tmp_path / "empty.pcapng") == []
@@ -379,7 +340,7 @@ def test_capture_ends_well_after_a_signal(silent, tmp_path, ending):
 def test_capture_stops_after_a_count_and_prints_lines(served):
     with capturing(served[1], "-l", "-c", 4) as process:
         talk(served[1])
-        done = ended(process)
+        done = process.finish()
     assert done.code == 0 and len(done.out.splitlines()) == 4
     assert all(" → " in line for line in done.out.splitlines())
     assert "\n4 frames (" in done.err
@@ -388,29 +349,18 @@ def test_capture_stops_after_a_count_and_prints_lines(served):
 def test_capture_prints_objects(served):
     with capturing(served[1], "-l", "-c", 3, "--json") as process:
         talk(served[1])
-        *frames, summary = ended(process).objects
+        *frames, summary = process.finish().objects
     assert [each["frame"] for each in frames] == [1, 2, 3] and summary["frames"] == 3
 
 
 def test_capture_ends_after_a_time(silent, tmp_path):
-    assert mxwire(silent.namespace, "capture", "-i", "veth1", "-w", tmp_path / "a.pcapng", "--duration", 0.1).code == 0
-
-
-def test_capture_into_a_pipe(served, tmp_path):
-    with capturing(served[1], "-w", "-", "-c", 6) as process:
-        decoder = subprocess.Popen(
-            [*MXWIRE, "decode", "-"], stdin=process.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        talk(served[1])
-        out, _ = decoder.communicate(timeout=LONGEST)
-        assert process.wait(LONGEST) == 0
-    assert len(out.splitlines()) == 6 and decoder.returncode == 0
+    assert mxwire(silent, "capture", "-w", tmp_path / "a.pcapng", "--duration", 0.1).code == 0
 
 
 def test_capture_begins_new_files_by_size_and_keeps_the_newest(served, tmp_path):
     with capturing(served[1], "-w", tmp_path / "t.pcapng", "-C", 0.0003, "-W", 2, "-c", 12, "--json") as process:
         talk(served[1], 12)
-        [summary] = ended(process).objects
+        [summary] = process.finish().objects
     names = sorted(each.name for each in tmp_path.iterdir())
     assert len(names) == 2 and [Path(each).name for each in summary["files"]] == names
     assert names[0] == f"t-{int(names[1][2:7]) - 1:05}.pcapng" and int(names[1][2:7]) >= 3
@@ -420,7 +370,7 @@ def test_capture_begins_new_files_by_size_and_keeps_the_newest(served, tmp_path)
 def test_capture_begins_new_files_by_time(served, tmp_path):
     with capturing(served[1], "-w", tmp_path / "t.pcapng.zst", "-G", 1e-9, "-c", 3) as process:
         talk(served[1])
-        assert ended(process).code == 0
+        assert process.finish().code == 0
     names = sorted(each.name for each in tmp_path.iterdir())
     assert names == [f"t-{number:05}.pcapng.zst" for number in (1, 2, 3)]
     assert [len(decoded(tmp_path / each)) for each in names] == [1, 1, 1]
@@ -429,7 +379,7 @@ def test_capture_begins_new_files_by_time(served, tmp_path):
 def test_capture_cuts_frames(served, tmp_path):
     with capturing(served[1], "-w", tmp_path / "t.pcapng", "-s", 40, "-c", 4) as process:
         talk(served[1])
-        assert ended(process).code == 0
+        assert process.finish().code == 0
     assert {(each["captured"], each["wire_length"] > 40) for each in decoded(tmp_path / "t.pcapng")} == {(40, True)}
 
 
@@ -437,7 +387,7 @@ def test_capture_ends_well_when_its_interface_goes(laboratory, tmp_path):
     _, here = laboratory.pair()
     with capturing(here, "-w", tmp_path / "t.pcapng") as process:
         here.delete()
-        done = ended(process)
+        done = process.finish()
     assert done.code == 2 and "veth1: the interface is gone" in done.err
     assert decoded(tmp_path / "t.pcapng") == []
 
@@ -449,10 +399,10 @@ def test_capture_counts_frames_without_room(jumbo_cable, tmp_path):
     with here.namespace.inside():
         link = PacketLink.open(here.interface)
     with link, capturing(there, "-w", file, "--buffer", 1, "--json") as process:
-        process.send_signal(signal.SIGSTOP)
+        process.process.send_signal(signal.SIGSTOP)
         assert link.send(FrameBatch.from_frames([BROADCAST_FRAME] * count)) == count
-        process.send_signal(signal.SIGCONT)
-        done = interrupted(process)
+        process.process.send_signal(signal.SIGCONT)
+        done = process.finish(signal.SIGINT)
     [summary] = done.objects
     assert summary["dropped"] > 0 and summary["frames"] + summary["dropped"] == count
     assert len(decoded(file)) == summary["frames"]
@@ -470,7 +420,7 @@ def statistics_block(data: bytes) -> tuple[int, int]:
 
 
 def test_capture_needs_the_directory_of_its_file(silent):
-    done = mxwire(silent.namespace, "capture", "-i", "veth1", "-w", "/nowhere/a.pcapng")
+    done = mxwire(silent, "capture", "-w", "/nowhere/a.pcapng")
     assert done.code == 2 and "create its directory first" in done.err and done.err.count("\n") == 1
 
 
@@ -478,7 +428,7 @@ def test_capture_needs_the_directory_of_its_file(silent):
 
 
 def findings(port: Port, *words: object, seconds: object = 5) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    done = mxwire(port.namespace, "doctor", "-i", port.interface, "--json", "--duration", seconds, *words)
+    done = mxwire(port, "doctor", "--json", "--duration", seconds, *words)
     found: dict[str, list[dict[str, Any]]] = {}
     for each in done.objects:
         assert list(each) == ["check", "level", "text", "advice", "host"]
@@ -503,7 +453,7 @@ def test_doctor_finds_nothing_wrong(served):
 
 
 def test_doctor_prints_lines_with_advice(silent):
-    done = mxwire(silent.namespace, "doctor", "-i", "veth1", "--duration", 0.3)
+    done = mxwire(silent, "doctor", "--duration", 0.3)
     assert done.code == 0 and "\x1b" not in done.out
     assert "warning  peers" in done.out and "→ start one on another computer" in done.out
     assert done.out.splitlines()[-1] == "veth1: no problems, 1 warning"
@@ -591,7 +541,7 @@ def test_a_second_process_on_an_interface_knows_whom_the_first_has_met(served):
     here = served[1]
     with serving(here, "beta", "--endpoint", "3"):
         for _ in range(2):
-            done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE, "--json")
+            done = mxwire(here, "discover", "-c", 1, "--duration", PATIENCE, "--json")
             assert [each["name"] for each in done.objects] == ["alpha:0"]
         talk(here, 2)
         _, found = findings(here)
@@ -602,15 +552,15 @@ def test_a_host_that_has_gone_and_that_another_process_remembers_is_not_found(ju
     there, here = jumbo_cable
     with serving(here, "beta"):
         with serving(there):
-            assert mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE).code == 0
-        done = mxwire(here.namespace, "discover", "-i", "veth1", "--duration", 0.3, "--json")
+            assert mxwire(here, "discover", "-c", 1, "--duration", PATIENCE).code == 0
+        done = mxwire(here, "discover", "--duration", 0.3, "--json")
         assert done.code == 1 and "no host was found on veth1" in done.err
         [found] = done.objects
         assert (found["address"], found["heard"]) == (text(there.address), False)
         assert found["remark"].startswith("none of its frames arrived")
         _, about = findings(here, seconds=0.3)
         assert about["peers"][0]["text"].startswith("no other host was heard")
-        done = mxwire(here.namespace, "ping", "gamma", "-i", "veth1", "--timeout", 0.5)
+        done = mxwire(here, "ping", "gamma", "--timeout", 0.5)
     assert done.code == 2 and "no other host was seen on veth1 (0 frames heard); sent" in done.err
 
 
@@ -618,7 +568,7 @@ def test_a_host_that_has_gone_and_that_another_process_remembers_is_not_found(ju
 def test_doctor_names_the_others_on_the_interface(served, tmp_path):
     with capturing(served[1], "-w", tmp_path / "t.pcapng") as process:
         _, found = findings(served[1], seconds=0.3)
-        assert f"({process.pid})" in found["ethertype"][0]["text"]
+        assert f"({process.process.pid})" in found["ethertype"][0]["text"]
 
 
 # what no live command can use
@@ -632,7 +582,7 @@ COMMANDS = [["discover"], ["ping", "alpha"], ["capture", "-l"], ["doctor"]]
     ("interface", "words"), [("nothere", "there is no interface 'nothere' here; there are veth1"), ("lo", "loopback")]
 )
 def test_invalid_interfaces(silent, command, interface, words):
-    done = mxwire(silent.namespace, *command, "-i", interface)
+    done = mxwire(Port(silent.namespace, interface), *command)
     assert (done.code, done.out) == (2, "") and words in done.err and done.err.count("\n") == 1
 
 
@@ -640,7 +590,7 @@ def test_invalid_interfaces(silent, command, interface, words):
 def test_an_interface_that_is_down(laboratory, command):
     port = laboratory.pair()[1]
     port.down()
-    done = mxwire(port.namespace, *command, "-i", "veth1")
+    done = mxwire(port, *command)
     assert done.code == 2 and done.err == "mxwire: veth1: is down; set it up: ip link set veth1 up\n"
 
 

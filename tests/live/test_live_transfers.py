@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from random import Random
@@ -34,14 +33,14 @@ def test_files_arrive_as_they_were(ports, tmp_path):
     with receiving(ports[0], "--count", "4", "-o", str(tmp_path / "got{}"), "--json") as receiver:
         receiver.until("waiting")
         done = mxwire(ports[1], "send", "alpha:0", *map(str, files), "--match", "0x77", "--json")
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         assert receiver.end(None) == 0
     assert [(tmp_path / f"got{place}").read_bytes() for place in range(1, 5)] == contents
     *messages, summary = receiver.objects
     assert [each["bytes"] for each in messages] == [len(each) for each in contents]
     assert {each["match"] for each in messages} == {0x77} and {each["status"] for each in messages} == {"success"}
     assert (summary["event"], summary["messages"]) == ("summary", 4)
-    sent = [json.loads(line) for line in done.stdout.splitlines()]
+    sent = done.objects
     assert [each["event"] for each in sent] == ["sent"] * 4 + ["summary"]
 
 
@@ -91,7 +90,7 @@ def test_a_message_that_does_not_fit_is_cut_and_both_sides_report_it(ports, tmp_
         receiver.until("waiting")
         done = mxwire(ports[1], "send", "alpha:0", str(tmp_path / "large"))
         assert receiver.end(None) == 1
-    assert done.returncode == 1 and "took 50,000 of 100,000 bytes (message truncated)" in done.stderr
+    assert done.code == 1 and "took 50,000 of 100,000 bytes (message truncated)" in done.err
     assert "50,000 bytes of 100,000, the rest was cut off" in "".join(receiver.output)
     assert (tmp_path / "got").stat().st_size == 50_000
 
@@ -100,7 +99,7 @@ def test_match_and_mask_choose_messages(ports, tmp_path):
     with receiving(ports[0], "--match", "0x20", "--mask", "0xf0", "--json") as receiver:
         receiver.until("waiting")
         for match in ("0x11", "0x2f"):
-            assert mxwire(ports[1], "send", "alpha", "--match", match, input="x").returncode == 0
+            assert mxwire(ports[1], "send", "alpha", "--match", match, input="x").code == 0
         assert receiver.end(None) == 0
     assert [each["match"] for each in receiver.objects if each["event"] == "message"] == [0x2F]
 
@@ -111,7 +110,7 @@ def test_serve_reports_its_clients_and_transfers(ports, tmp_path):
         server.until("serving")
         for _ in range(2):
             done = mxwire(ports[1], "send", "alpha:0:3", str(tmp_path / "file"), "--key", "153", "--name", "beta")
-            assert done.returncode == 0, done.stderr
+            assert done.code == 0, done.err
         assert server.end() == INTERRUPTED
     begin, *_, summary = server.objects
     assert (begin["event"], begin["what"], begin["endpoints"], begin["key"]) == ("serving", "sink", [3], 0x99)
@@ -139,15 +138,15 @@ def test_a_refused_connection_is_explained(ports, arguments, words):
     with running(ports[0], "serve", *ALPHA) as server:
         server.until("Ctrl-C")
         done = mxwire(ports[1], "send", "alpha:0", *arguments, input="x")
-        assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        assert (done.code, done.out) == (2, "") and words in done.err
+        assert done.err.count("\n") == 1
 
 
 def test_an_endpoint_that_is_taken_is_busy(ports):
     with running(ports[0], "serve", *ALPHA) as server:
         server.until("Ctrl-C")
         done = mxwire(ports[0], "receive", *ALPHA)
-        assert done.returncode == 2 and "endpoint 1 of veth0 is taken by" in done.stderr
+        assert done.code == 2 and "endpoint 1 of veth0 is taken by" in done.err
 
 
 @pytest.mark.parametrize(
@@ -162,22 +161,22 @@ def test_an_endpoint_that_is_taken_is_busy(ports):
 )
 def test_mistakes_are_reported_in_one_line(ports, arguments, words):
     done = mxwire(ports[1], *arguments, input="x")
-    assert done.returncode == 2 and words in done.stderr, done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert done.code == 2 and words in done.err, done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_missing_interface_and_one_that_is_down_are_reported(laboratory):
     one, _ = laboratory.pair()
     for name in ("serve", "receive", "perf"):
         done = mxwire(Port(one.namespace, "nope0"), name)
-        assert done.returncode == 2 and "there is no interface 'nope0' here; there are veth0" in done.stderr
+        assert done.code == 2 and "there is no interface 'nope0' here; there are veth0" in done.err
     one.down()
     done = mxwire(one, "serve")
-    assert done.returncode == 2 and "veth0: is down" in done.stderr
+    assert done.code == 2 and "veth0: is down" in done.err
 
 
 def test_an_mtu_too_small_for_the_dialect_is_reported_at_once(laboratory):
     one, _ = laboratory.pair(1500)
     done = mxwire(one, "serve")
-    assert done.returncode == 2
-    assert "MTU of 1500 is too small for dialect mxoe" in done.stderr and "omx:1500" in done.stderr
+    assert done.code == 2
+    assert "MTU of 1500 is too small for dialect mxoe" in done.err and "omx:1500" in done.err

@@ -57,7 +57,7 @@ def test_a_client_that_is_killed_and_started_again_is_served_again(jumbo_cable):
             client.process.send_signal(signal.SIGKILL)
             client.process.wait()
         done = mxwire(far, "send", "alpha:0:0", input="again")
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         assert server.end() == INTERRUPTED
     assert server.objects[-1]["messages"] >= 2
 
@@ -85,8 +85,8 @@ def test_an_mtu_that_shrinks_at_the_receiver_is_found_by_the_sender(jumbo_cable,
         server.until("Ctrl-C")
         near.link("mtu", "1500")
         done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "large"), "--timeout", "3")
-        assert done.returncode == 1
-        assert "an MTU on the path or at the peer is smaller than 4130" in done.stderr, done.stderr
+        assert done.code == 1
+        assert "an MTU on the path or at the peer is smaller than 4130" in done.err, done.err
         assert server.end() == INTERRUPTED
 
 
@@ -114,9 +114,9 @@ def test_two_dialects_are_distinguished_and_named(jumbo_cable, tmp_path, dialect
     ) as receiver:
         receiver.until("waiting")
         done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "message"), "--dialect", ours, "--timeout", "4")
-        assert done.returncode == 1
+        assert done.code == 1
         receiver.end()
-    output = done.stderr + "".join(receiver.complained)
+    output = done.err + "".join(receiver.complained)
     # In Open-MX's own dialect not every frame shows the frame limit.
     ways = [(theirs, ours), (theirs.split(":")[0], ours), (ours, theirs), (ours.split(":")[0], theirs)]
     named = any(f"speaks dialect {one}, and this host {other}" in output for one, other in ways)

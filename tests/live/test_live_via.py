@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -143,9 +142,9 @@ def test_ping_is_answered_by_a_server(ports: tuple[Port, Port], kinds: tuple[str
     with running(ports[0], "serve", "--echo", "--name", "alpha:0", "--endpoint", "0", "--via", kinds[0]) as server:
         server.until("alpha:0")
         done = mxwire(ports[1], "ping", "alpha:0", "-c", "3", "--interval", "0", "--via", kinds[1])
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         done = mxwire(ports[1], "ping", "alpha:0:0", "-c", "3", "--interval", "0", "--via", kinds[1])
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         server.end()
 
 
@@ -155,18 +154,18 @@ def test_perf_runs(ports: tuple[Port, Port], kinds: tuple[str, str]) -> None:
         other.until("waiting for a sender")
         lengths = ("-N", "3", "-W", "1", "-P", "0", "-E", "5000000", "-M", "16")
         done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "--via", kinds[1], *lengths)
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         assert other.end(None) == 0
-    assert len(done.stdout.splitlines()) == 7
+    assert len(done.lines) == 7
 
 
 def test_send_receive_and_discover(ports: tuple[Port, Port]) -> None:
     with running(ports[0], "receive", "--name", "alpha:0", "-c", "1", "--via", "xdp") as receiver:
         receiver.until("alpha:0")
         found = mxwire(ports[1], "discover", "--via", "xdp", "--duration", "10", "-c", "1", "--json")
-        assert [json.loads(each)["name"] for each in found.stdout.splitlines()] == ["alpha:0"], found.stderr
+        assert [each["name"] for each in found.objects] == ["alpha:0"], found.err
         done = mxwire(ports[1], "send", "alpha:0", "--via", "xdp", input="over AF_XDP")
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
         assert receiver.end(None) == 0
     assert "over AF_XDP" in "".join(receiver.output)
 
@@ -177,8 +176,8 @@ def test_replays_and_scenarios(ports: tuple[Port, Port]) -> None:
         link = XdpLink.open("veth1", promiscuous=True)
     with link:
         done = mxwire(ports[0], "replay", captured, "--top-speed", "--via", "xdp", "--json")
-        assert done.returncode == 0, done.stderr
-        sent = json.loads(done.stdout.splitlines()[-1])["frames"]
+        assert done.code == 0, done.err
+        sent = done.objects[-1]["frames"]
         received = 0
         while len(batch := link.receive(1.0)):
             received += len(batch)
@@ -198,8 +197,8 @@ def test_a_taken_queue_is_one_line(ports: tuple[Port, Port]) -> None:
         link = XdpLink.open("veth0")
     with link:
         done = mxwire(ports[0], "serve", "--via", "xdp")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == (
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
             "mxwire: veth0: another AF_XDP socket has queue 0 (ss --xdp shows it); end its program, or use AF_PACKET "
             "(--via packet)\n"
         )
@@ -216,7 +215,7 @@ def test_a_missing_capability_is_one_line(ports: tuple[Port, Port]) -> None:
 
 def finding(port: Port) -> dict[str, str]:
     done = mxwire(port, "doctor", "--json", "--duration", "0.2")
-    (found,) = [each for each in map(json.loads, done.stdout.splitlines()) if each["check"] == "af-xdp"]
+    (found,) = [each for each in done.objects if each["check"] == "af-xdp"]
     return found  # type: ignore[no-any-return]
 
 

@@ -136,7 +136,7 @@ def test_all_processes_query_a_nameless_host_as_one(jumbo_cable, tmp_path):
             for each in (serving, other):
                 each.until("echo on")
             found = mxwire(near, "discover", "--duration", "6", *options)
-            assert silent in found.stdout, found
+            assert silent in found.out, found
         assert recorder.end() == INTERRUPTED
     judged = subprocess.run(
         [sys.executable, ROOT / "cli.py", "verify", recorded, "--json"], capture_output=True, text=True, check=False
@@ -157,7 +157,7 @@ def test_hosts_of_another_interface_stay_there(laboratory: Laboratory):
     ):
         for each in (one, two, three):
             each.until("echo on")
-        shown = {each.interface: mxwire(each, "discover", "--name", "middle").stdout for each in (near, other)}
+        shown = {each.interface: mxwire(each, "discover", "--name", "middle").out for each in (near, other)}
     assert "left:0" in shown["mx0"] and "right:0" not in shown["mx0"], shown
     assert "right:0" in shown["mx1"] and "left:0" not in shown["mx1"], shown
 
@@ -186,8 +186,8 @@ with Host.open(sys.argv[1], name="theirs") as host:
             # Programs that only listen disturb no host, and are not disturbed.
             pass
         process.communicate("")
-    assert refused.returncode == 2 and refused.stdout == ""
-    (line,) = refused.stderr.splitlines()
+    assert refused.code == 2 and refused.out == ""
+    (line,) = refused.err.splitlines()
     assert f"{near.interface}: process {process.pid} (python" in line and "user 65534) has a host" in line
 
 
