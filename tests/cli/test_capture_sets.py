@@ -23,12 +23,13 @@ from mxwire.cli.capture_set import CaptureSet
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
 from mxwire.ethernet import mac_text
-from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch, concatenate
+from mxwire.frames import LINKTYPE_ETHERNET
 from mxwire.report.timing import DurationStatistics, durations_of
 from mxwire.wire.codec import build
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Tiny
+from tests.captures import read_batch, write_capture
 from tests.cli.support import mxwire
 from tests.frames import make_frame
 
@@ -41,8 +42,7 @@ FILES = sorted(map(str, CAPTURES.glob("mxoe-n*.pcap")))
 
 def ring_of(capture: Path, folder: Path, parts: int) -> list[str]:
     """Split a capture into the files of a ring."""
-    with open_capture(capture) as reader:
-        frames = concatenate(list(reader))
+    frames = read_batch(capture)
     files = []
     for number, places in enumerate(np.array_split(np.arange(len(frames)), parts), 1):
         files.append(str(folder / f"ring-{number:05}.pcap.zst"))
@@ -131,8 +131,7 @@ def test_a_set_of_many_hosts_has_one_file_per_hour_and_is_about_as_large_as_one_
         source = bytes([2, 0, 0, 0, *divmod(number % 500, 256)])
         frames.append(build(make_frame(Tiny, src_mac=source, data=bytes(8), lib_seqnum=number & 0x3FFF), MXOE))
         times.append(number * 3_600 * 10**9 // 10_000)
-    with create_capture(tmp_path / "many.pcap") as writer:
-        writer.write(FrameBatch.from_frames(frames, times))
+    write_capture(tmp_path / "many.pcap", frames, times)
     options = ("--no-analysis", "--to")
     assert mxwire("decode", *options, tmp_path / "one.parquet", tmp_path / "many.pcap").code == 0
     assert mxwire("decode", "--on", "local", *options, tmp_path / "set", tmp_path / "many.pcap").code == 0

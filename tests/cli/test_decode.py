@@ -13,12 +13,11 @@ import pytest
 
 import mxwire as mxwire_package
 from mxwire.analysis.table import MARK_COLUMNS
-from mxwire.capture import create_capture
 from mxwire.capture.notes import read_notes
-from mxwire.frames import FrameBatch
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Tiny
+from tests.captures import write_capture
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
 
 
@@ -30,8 +29,7 @@ def tiny(data: bytes = b"hello", **fields: int) -> bytes:
 
 
 def capture(path, frames: list[bytes], **options) -> None:
-    with create_capture(path, **options) as writer:
-        writer.write(FrameBatch.from_frames(frames, list(range(0, 1000 * len(frames), 1000))))
+    write_capture(path, frames, list(range(0, 1000 * len(frames), 1000)), **options)
 
 
 def test_sequence_number_shows_its_session_number(tmp_path):
@@ -222,8 +220,7 @@ def test_between_counts_from_the_first_frame_of_the_capture(tmp_path):
     wanted = [each for each in every if 0.03 <= each["time_relative_s"] <= 0.7 and each["type"] == "PULL"]
     assert wanted and run.objects == wanted
     other = bytes(12) + b"\x08\x00" + bytes(46)
-    with create_capture(tmp_path / "late.pcap") as writer:
-        writer.write(FrameBatch.from_frames([other, tiny(), tiny()], [0, 10**9, 2 * 10**9]))
+    write_capture(tmp_path / "late.pcap", [other, tiny(), tiny()], [0, 10**9, 2 * 10**9])
     late = mxwire("decode", "--fields", "frame", "--between", 2, 3, tmp_path / "late.pcap")
     assert late.lines == ["3"]
 

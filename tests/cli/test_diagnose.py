@@ -11,6 +11,7 @@ from mxwire.capture import create_capture, open_capture
 from mxwire.report.diagnosis import ExaminedCapture, blocks
 from mxwire.report.document import Paragraph
 from tests.analysis.diagnosis.scene import examine
+from tests.captures import write_capture
 from tests.wire.support import read_capture
 
 from .support import CAPTURES, mxwire
@@ -69,8 +70,7 @@ def test_losses_recorded_in_the_capture_are_reported(tmp_path):
 def test_the_loss_is_unknown_if_the_capture_lost_frames(tmp_path):
     path = tmp_path / "holes.pcap"
     batch = read_capture("mxoe-lossy-1M")
-    with create_capture(path) as writer:
-        writer.write(batch.select(np.flatnonzero(np.random.default_rng(5).random(len(batch)) > 0.04)))
+    write_capture(path, batch.select(np.flatnonzero(np.random.default_rng(5).random(len(batch)) > 0.04)))
     summary = mxwire("diagnose", "--json", path).objects[-1]
     assert "capture-incomplete" in summary["ids"] and summary["loss"] == []
     assert "the capture itself lost frames, so the loss per direction is unknown" in summary["not_judged"]

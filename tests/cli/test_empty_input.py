@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.capture import create_capture
-from mxwire.frames import FrameBatch
+from tests.captures import write_capture
 from tests.cli.support import EVERY_TYPE, mxwire
 
 COMMANDS = [
@@ -39,10 +38,7 @@ COMMANDS = [
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A capture with 1,234 frames of ARP."""
-    path = tmp_path_factory.mktemp("empty") / "arp.pcap"
-    with create_capture(path) as writer:
-        writer.write(FrameBatch.from_frames([bytes(12) + b"\x08\x06" + bytes(46)] * 1234))
-    return path
+    return write_capture(tmp_path_factory.mktemp("empty") / "arp.pcap", [bytes(12) + b"\x08\x06" + bytes(46)] * 1234)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

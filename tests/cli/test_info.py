@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mxwire.capture import create_capture, open_capture
-from mxwire.frames import FrameBatch
+from mxwire.capture import open_capture
+from tests.captures import write_capture
 from tests.cli.support import CAPTURES, mxwire
 
 
@@ -47,8 +47,7 @@ def test_all_shipped_captures(tmp_path):
 
 
 def test_capture_without_our_frames(tmp_path):
-    with create_capture(tmp_path / "ip.pcap") as writer:
-        writer.write(FrameBatch.from_frames([bytes(12) + b"\x08\x00" + bytes(46)]))
+    write_capture(tmp_path / "ip.pcap", [bytes(12) + b"\x08\x00" + bytes(46)])
     run = mxwire("info", tmp_path / "ip.pcap")
     assert run.code == 2 and "0 MXoE frames" in run.out
     assert "no MXoE frames (EtherType 0x86df) among 1 frame;" in run.err

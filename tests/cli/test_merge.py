@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.capture import create_capture, open_capture
-from tests.analysis.merging.splitting import CAPTURES, Way, batches, frames_of, split
+from mxwire.capture import open_capture
+from tests.analysis.merging.splitting import Way, split
+from tests.captures import CAPTURES, batch_of, records_of, write_capture
 
 from .support import ROOT, mxwire
 
@@ -20,10 +21,8 @@ LOSSY = "mxoe-lossy-1M.pcap"
 
 def written(ends: tuple[Path, Path], name: str, way: Way) -> tuple[Path, Path]:
     """A capture as both ends of a way saw it."""
-    for path, frames in zip(ends, split(frames_of(name), way), strict=True):
-        with create_capture(path) as writer:
-            for batch in batches(frames):
-                writer.write(batch)
+    for path, frames in zip(ends, split(records_of(name), way), strict=True):
+        write_capture(path, batch_of(frames))
     return ends
 
 
@@ -45,7 +44,7 @@ def test_the_written_file_has_the_frames_of_the_network(ends, tmp_path):
     with open_capture(both) as capture:
         times = [time for batch in capture for time in batch.timestamp_ns.tolist()]
         assert [each.name for each in capture.interfaces] == ["A: alpha.pcap", "B: beta.pcapng.gz"]
-    assert len(times) == len(frames_of(LOSSY)) and times == sorted(times)
+    assert len(times) == len(records_of(LOSSY)) and times == sorted(times)
     kept = ("message", "kind", "length", "match", "frames", "sender", "receiver")
     one, other = (
         [[each[key] for key in kept] for each in mxwire("messages", "--json=full", path).objects]

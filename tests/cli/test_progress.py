@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from mxwire.capture import open_capture
 from mxwire.cli import notes, progress
 from mxwire.cli.progress import Bar, Estimate
 from mxwire.cli.reading import decoded_batches, judged_batches, reading_bar
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import Decoder
+from tests.captures import read_batch
 from tests.cli.streams import Stream
 from tests.cli.support import EVERY_TYPE, ROOT
 
@@ -114,8 +114,7 @@ class Reader:
     name = "fake"
 
     def __init__(self, batches: int) -> None:
-        with open_capture(EVERY_TYPE) as reader:
-            (whole,) = reader
+        whole = read_batch(EVERY_TYPE)
         other = whole.frame(0)[:12] + b"\x08\x00" + whole.frame(0)[14:]
         self._frames = [whole.frame(place) for place in range(9)] + [other]
         self._batches = batches

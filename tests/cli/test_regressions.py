@@ -10,23 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.capture import create_capture, open_capture
 from mxwire.cli.catalogue import TOPICS
-from mxwire.frames import LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2, FrameBatch
+from mxwire.frames import LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2
+from tests.captures import read_batch, write_capture
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
 from tests.forked import start
-
-
-def frames_of(path) -> tuple[list[bytes], list[int]]:
-    with open_capture(path) as reader:
-        (batch,) = reader
-        return [batch.frame(index) for index in range(len(batch))], batch.timestamp_ns.tolist()
-
-
-def write(path, frames, times=None, **options):
-    with create_capture(path, **options) as writer:
-        writer.write(FrameBatch.from_frames(frames, times, link_type=options.get("link_type", 1)))
-    return path
 
 
 def cooked(frame: bytes, version: int, kind: int = 0) -> bytes:
@@ -38,11 +26,11 @@ def cooked(frame: bytes, version: int, kind: int = 0) -> bytes:
 
 
 def test_a_last_fragment_alone_reveals_no_frame_limit(tmp_path):
-    frames, _ = frames_of(CAPTURES / "omx1500-echo-pattern.pcap")
+    frames = read_batch(CAPTURES / "omx1500-echo-pattern.pcap")
     made = mxwire("decode", "--json=full", "--type", "MEDIUM", CAPTURES / "omx1500-echo-pattern.pcap").objects
     last = [each["frame"] for each in made if each["fields"]["frag_length"] < 1452 and each["fields"]["frag_seqnum"]]
     for number in last[:5]:
-        (alone,) = mxwire("decode", "--json=full", write(tmp_path / "one.pcap", [frames[number - 1]])).objects
+        (alone,) = mxwire("decode", "--json=full", write_capture(tmp_path / "one.pcap", [frames[number - 1]])).objects
         assert alone["dialect"] == "omx" and alone["malformed"] is None
 
 
@@ -53,8 +41,10 @@ def test_small_captures_are_decoded_alike_however_they_are_read():
 
 @pytest.mark.parametrize(("link_type", "version"), [(LINKTYPE_LINUX_SLL, 1), (LINKTYPE_LINUX_SLL2, 2)])
 def test_cooked_captures(tmp_path, link_type, version):
-    frames, times = frames_of(EVERY_TYPE)
-    path = write(tmp_path / "cooked.pcap", [cooked(each, version) for each in frames], times, link_type=link_type)
+    frames = read_batch(EVERY_TYPE)
+    path = write_capture(
+        tmp_path / "cooked.pcap", [cooked(each, version) for each in frames], frames.timestamp_ns, link_type=link_type
+    )
     (made,) = mxwire("info", "--json", path).objects
     assert {host["address"] for host in made["hosts"]} == {"52:54:00:0a:00:01", "52:54:00:0a:00:02"}
     assert {each["host"] for each in made["endpoints"]} == {"52:54:00:0a:00:01", "52:54:00:0a:00:02"}
@@ -74,11 +64,11 @@ def test_cooked_captures(tmp_path, link_type, version):
 
 @pytest.mark.parametrize(("link_type", "version"), [(LINKTYPE_LINUX_SLL, 1), (LINKTYPE_LINUX_SLL2, 2)])
 def test_cooked_broadcasts_have_their_destination_and_blame_no_host(tmp_path, link_type, version):
-    frames, times = frames_of(EVERY_TYPE)
+    frames = read_batch(EVERY_TYPE)
     own = frames[0][6:12]
     kinds = [4 if each[6:12] == own else each[0] & 1 for each in frames]
     made = [cooked(each, version, kind) for each, kind in zip(frames, kinds, strict=True)]
-    path = write(tmp_path / "cooked.pcap", made, times, link_type=link_type)
+    path = write_capture(tmp_path / "cooked.pcap", made, frames.timestamp_ns, link_type=link_type)
     shown = [each["destination"] for each in mxwire("decode", "--json=full", path).objects]
     assert shown == ["ff:ff:ff:ff:ff:ff" if kind == 1 else None for kind in kinds] and any(shown)
     assert mxwire("verify", path).code == 0
@@ -88,13 +78,13 @@ def test_cooked_broadcasts_have_their_destination_and_blame_no_host(tmp_path, li
 @pytest.mark.parametrize(("link_type", "version"), [(LINKTYPE_LINUX_SLL, 1), (LINKTYPE_LINUX_SLL2, 2)])
 def test_cooked_captures_of_two_interfaces_show_every_frame_twice(tmp_path, link_type, version):
     """``tcpdump -i any`` records a frame on each interface through which it passes."""
-    frames, times = frames_of(EVERY_TYPE)
+    frames = read_batch(EVERY_TYPE)
     made = [cooked(each, version) for each in frames for _ in range(2)]
-    twice = [time + later for time in times for later in (0, 3000)]
-    path = write(tmp_path / "doubled.pcap", made, twice, link_type=link_type)
+    twice = [time + later for time in frames.timestamp_ns for later in (0, 3000)]
+    path = write_capture(tmp_path / "doubled.pcap", made, twice, link_type=link_type)
     run = mxwire("diagnose", "--json", path)
     assert [each["id"] for each in run.objects if each["record"] == "finding"] == ["capture-frames-doubled"]
-    single = write(tmp_path / "single.pcap", made[::2], times, link_type=link_type)
+    single = write_capture(tmp_path / "single.pcap", made[::2], frames.timestamp_ns, link_type=link_type)
     run = mxwire("diagnose", "--json", single)
     assert not [each for each in run.objects if each["record"] == "finding"]
     assert "capture one interface (-i eth0)" in run.objects[-1]["not_judged"][0]
@@ -174,9 +164,9 @@ def test_topics_fit_a_terminal():
 
 
 def test_seconds_count_from_the_first_frame_of_all(tmp_path):
-    frames, _ = frames_of(EVERY_TYPE)
+    frames = read_batch(EVERY_TYPE)
     other = frames[0][:12] + b"\x08\x00" + frames[0][14:]
-    path = write(tmp_path / "both.pcap", [other, frames[0]], [0, 5_000_000_000])
+    path = write_capture(tmp_path / "both.pcap", [other, frames[0]], [0, 5_000_000_000])
     assert mxwire("decode", path).lines[0].split()[:2] == ["2", "5.000000000"]
 
 

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mxwire.capture import create_capture
-from mxwire.frames import FrameBatch
+from tests.captures import write_capture
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 
 PINGPONG = CAPTURES / "mxoe-pingpong-small-medium.pcap"
@@ -119,9 +118,7 @@ def test_a_capture_without_messages_can_be_drawn(tmp_path):
 
 
 def test_no_frames(tmp_path):
-    path = tmp_path / "empty.pcap"
-    with create_capture(path) as writer:
-        writer.write(FrameBatch.from_frames([]))
+    path = write_capture(tmp_path / "empty.pcap", [])
     run = mxwire("stats", path)
     assert run.code == 2 and "no frames" in run.err and run.out == ""
     assert mxwire("stats", "--json", path).code == 2

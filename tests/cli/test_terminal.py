@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.captures import write_capture
 from tests.cli.streams import Stream
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 from tests.forked import fork_server
@@ -67,12 +68,8 @@ def test_narrow_lines_leave_out_the_least_important_columns() -> None:
 
 @pytest.mark.parametrize("width", (80, 100))
 def test_the_reason_of_a_malformed_frame_is_never_cut(width: int, tmp_path: Path) -> None:
-    from mxwire.capture import create_capture
-    from mxwire.frames import FrameBatch
 
-    path = tmp_path / "cut.pcap"
-    with create_capture(path) as writer:
-        writer.write(FrameBatch.from_frames([bytes(12) + b"\x86\xdf" + bytes(2) + b"\x25"]))
+    path = write_capture(tmp_path / "cut.pcap", [bytes(12) + b"\x86\xdf" + bytes(2) + b"\x25"])
     whole = mxwire("decode", path).lines[0].partition("MALFORMED")[2].split()
     shown = lines("decode", path, width=width)
     assert len(shown) > 1 and max(map(len, shown)) <= width

@@ -20,13 +20,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mxwire.analysis.observer import TrafficObserver
-from mxwire.capture import create_capture, open_capture
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork
 from mxwire.report.prometheus import TrafficCollector
 from mxwire.wire.decoder import Decoder
+from tests.captures import read_batch, write_capture
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
 from tests.report.observed import observed
 
@@ -72,9 +72,7 @@ def test_filter_and_names(tmp_path):
 
 
 def test_a_capture_without_mxoe_is_an_error(tmp_path):
-    path = tmp_path / "arp.pcap"
-    with create_capture(path) as writer:
-        writer.write(FrameBatch.from_frames([bytes(12) + b"\x08\x06" + bytes(46)] * 3))
+    path = write_capture(tmp_path / "arp.pcap", [bytes(12) + b"\x08\x06" + bytes(46)] * 3)
     run = mxwire("top", "--once", "--json", path)
     assert run.code == 2 and run.out == "" and "no MXoE frame" in run.err
 
@@ -166,8 +164,7 @@ def test_hostile_names_and_floods_leave_well_formed_and_few_labels():
     (name,) = [dict(key[1])["name"] for key in samples(metrics(found)) if key[0] == "mxwire_host_info"]
     assert name.isprintable() and '"' in name
     flood = TrafficObserver(Decoder, clock=lambda: 0, processor_time=lambda: 0, share=None, pairs=16)
-    with open_capture(str(EVERY_TYPE)) as reader:
-        frames = [frame for batch in reader for frame in batch]
+    frames = list(read_batch(str(EVERY_TYPE)))
     forged = [each.to_bytes(6, "big") * 2 + frames[each % len(frames)][12:] for each in range(2, 4000)]
     flood.observe(FrameBatch.from_frames(forged, [each * 1000 for each in range(len(forged))]))
     values = samples(metrics(flood))

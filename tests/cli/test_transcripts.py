@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mxwire.capture import create_capture, open_capture
-from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch, concatenate
+from mxwire.capture import create_capture
+from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
+from tests.captures import read_batch
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 
 FILES = sorted(Path(__file__).with_name("transcripts").glob("*.txt"))
@@ -37,15 +38,13 @@ def prepare(folder: Path) -> None:
     (folder / "bad.pcap").write_text("no capture")
     (folder / "cut.pcap").write_bytes((CAPTURES / "mxoe-early.pcap").read_bytes()[:3000])
     _write(folder / "other.pcap", FrameBatch.from_frames([bytes(12) + b"\x08\x00" + bytes(46)]))
-    with open_capture(EVERY_TYPE) as reader:
-        frames = concatenate(list(reader))
+    frames = read_batch(EVERY_TYPE)
     places = np.arange(len(frames))
     for number, part in enumerate(np.array_split(places, 2), 1):
         _write(folder / f"ring-{number:05}.pcap", frames.select(part))
     # Without every third frame and with some twice, so that rules are broken.
     _write(folder / "wrong.pcap", frames.select(np.sort(np.concatenate([places[places % 3 > 0], places[::7]]))))
-    with open_capture(CAPTURES / "mxoe-early.pcap") as reader:
-        early = concatenate(list(reader))
+    early = read_batch(CAPTURES / "mxoe-early.pcap")
     early.timestamp_ns[:] += 1_000_000
     _write(folder / "early.pcap", early.select(np.arange(2, len(early))))
 

@@ -15,6 +15,7 @@ from mxwire.frames import LINKTYPE_LINUX_SLL, FrameBatch
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Truc
+from tests.captures import read_batch, write_capture
 from tests.cli.support import CAPTURES, ROOT, mxwire
 
 FIRST, SECOND = "52:54:00:0a:00:01", "52:54:00:0a:00:02"
@@ -25,15 +26,12 @@ ECHO = CAPTURES / "mxoe-echo-checksum-debug.pcap"
 def wrong(tmp_path):
     """A capture in which one ack is for a message that was never sent."""
     codec = codec_of(MXOE)
-    with open_capture(ECHO) as reader:
-        batch = next(iter(reader))
+    batch = read_batch(ECHO)
     frames = [batch.frame(index) for index in range(len(batch))]
     place = next(i for i, each in enumerate(frames) if isinstance(codec.parse(each), Truc))
     acked = codec.parse(frames[place])
     frames[place] = codec.build(replace(acked, liback_lib_seqnum=acked.liback_lib_seqnum + 3))
-    path = tmp_path / "wrong.pcap"
-    with create_capture(path) as writer:
-        writer.write(FrameBatch.from_frames(frames, batch.timestamp_ns.tolist()))
+    path = write_capture(tmp_path / "wrong.pcap", frames, batch.timestamp_ns.tolist())
     return path, place + 1
 
 
@@ -145,9 +143,7 @@ def test_one_bad_file_of_several(tmp_path):
 
 
 def test_no_frames(tmp_path):
-    path = tmp_path / "empty.pcap"
-    with create_capture(path) as writer:
-        writer.write(FrameBatch.from_frames([]))
+    path = write_capture(tmp_path / "empty.pcap", [])
     run = mxwire("verify", path)
     assert run.code == 2 and "no frames" in run.err and run.out == ""
 

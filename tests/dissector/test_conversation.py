@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mxwire.capture import create_capture
 from mxwire.dissector import expert_rows
 from mxwire.frames import FrameBatch
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium
+from tests.captures import write_capture
 from tests.wire.support import frames_of, read_capture
 
 from .conftest import Rows
@@ -248,11 +248,12 @@ def test_flags_are_those_of_captures() -> None:
 def rewrite(path: Path, frames: list[bytes], gap_ns: int = 1_000_000) -> Path:
     size = np.array([len(each) for each in frames], np.int64)
     count = np.arange(len(frames))
-    with create_capture(path) as writer:
-        writer.write(
-            FrameBatch(np.frombuffer(b"".join(frames), np.uint8), np.cumsum(size) - size, size, size,
-                       count * gap_ns, count + 1)
-        )  # fmt: skip
+    write_capture(
+        path,
+        FrameBatch(
+            np.frombuffer(b"".join(frames), np.uint8), np.cumsum(size) - size, size, size, count * gap_ns, count + 1
+        ),
+    )
     return path
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from mxwire.capture import create_capture
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.encapsulation import locate
 from mxwire.wire.enums import hostname_text
 from mxwire.wire.layout import layout_of
+from tests.captures import write_capture
 from tests.wire.mutation import mutated, scattered
 
 from .support import Items, columns, mxwire, needs_tshark, packets, parts
@@ -168,9 +168,7 @@ def test_spoilt_frames(dialect: Dialect, preferences: list[str], tmp_path: Path)
     """Wrong lengths, cut frames, VLAN tags: verdict, place of the fault, fields, payload."""
     random = Random(f"plugin {dialect}")
     batch = scattered([mutated(random) for _ in range(FRAMES_SPOILT)], random)
-    path = tmp_path / "spoilt.pcap"
-    with create_capture(path) as writer:
-        writer.write(batch)
+    path = write_capture(tmp_path / "spoilt.pcap", batch)
     located = locate(batch)
     options = [part for each in (*preferences, "byte_order:network") for part in ("-o", f"mxoe.{each}")]
     seen = list(packets(path, *options))
@@ -220,9 +218,7 @@ def _plain(name: str, value: int | bytes) -> int | str:
 def test_words_for_spoilt_frames(tmp_path: Path) -> None:
     random = Random("words")
     batch = scattered([mutated(random) for _ in range(FRAMES_SPOILT)], random)
-    path = tmp_path / "spoilt.pcap"
-    with create_capture(path) as writer:
-        writer.write(batch)
+    path = write_capture(tmp_path / "spoilt.pcap", batch)
     located = locate(batch)
     options = ["-o", "mxoe.dialect:mxoe", "-o", "mxoe.byte_order:network", "-o", "mxoe.analysis:FALSE"]
     rows = columns(path, ["_ws.col.Protocol", "_ws.col.Info"], *options)

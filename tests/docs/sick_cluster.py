@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from mxwire.capture import create_capture
 from mxwire.ethernet import BROADCAST, DESTINATION
 from mxwire.interop.cell_player import casting_of
 from mxwire.interop.impairments import treatment_by_name
@@ -25,6 +24,7 @@ from mxwire.rules import LOST
 from mxwire.simulation.network import Incident
 from mxwire.simulation.schedule import FOREVER
 from mxwire.units import SECOND
+from tests.captures import write_capture
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 NAMES = ("head", "node1", "node2", "node3", "node4")
@@ -105,9 +105,12 @@ def saved(folder: Path) -> list[Path]:
     for name in ("sick", "mended"):
         cluster = Cluster(sick=name == "sick")
         cluster.run()
-        path = folder / f"{name}-cluster.pcapng"
-        with create_capture(path, interface_name="eth0", snap_length=_SNAP_LENGTH) as capture:
-            capture.write(batch_of(cluster.at_head()))
+        path = write_capture(
+            folder / f"{name}-cluster.pcapng",
+            batch_of(cluster.at_head()),
+            interface_name="eth0",
+            snap_length=_SNAP_LENGTH,
+        )
         made.append(path)
     return made
 

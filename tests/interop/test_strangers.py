@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.capture import open_capture
 from mxwire.host.perf.parameters import MATCH
 from mxwire.interop.cases import ALL_CASES, CaseDefinition
 from mxwire.interop.cell_player import CaseOutcome, casting_of, perform
@@ -24,6 +23,7 @@ from mxwire.interop.stage import StageSide
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.packets import Tiny
+from tests.captures import read_batch
 
 RECORDED = Path(__file__).parents[1] / "data" / "omx_perf"
 """Recordings of the matrix against a real omx_perf -s."""
@@ -170,8 +170,7 @@ def kinds(frames: Iterable[bytes]) -> list[str]:
 
 
 def recorded(name: str) -> list[bytes]:
-    with open_capture(RECORDED / name) as capture:
-        return [batch.frame(index) for batch in capture for index in range(len(batch))]
+    return list(read_batch(RECORDED / name))
 
 
 def test_the_answer_of_omx_perf_need_not_have_the_content_of_the_message() -> None:

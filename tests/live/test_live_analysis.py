@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.capture import open_capture
+from tests.captures import read_batch
 from tests.cli.support import mxwire as of_file
 
 from .commands import running
@@ -19,8 +19,7 @@ ECHO = CAPTURES / "mxoe-every-type.pcap"
 
 
 def frames_of(path: Path) -> list[bytes]:
-    with open_capture(path) as capture:
-        return [batch.frame(place) for batch in capture for place in range(len(batch))]
+    return list(read_batch(path))
 
 
 def play(port: Port, frames: list[bytes]) -> None:

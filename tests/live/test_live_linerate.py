@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mxwire.capture import create_capture
 from mxwire.cli.reading import capture_of
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
@@ -31,6 +30,7 @@ from mxwire.link import LinkError, PacketLink
 from mxwire.link.interface import read_interface
 from mxwire.link.xdp import XdpLink, XdpSender
 from mxwire.units import MILLISECOND, SECOND
+from tests.captures import write_capture
 
 from . import bpf
 from .commands import CLI, INTERRUPTED, Running, mxwire, start
@@ -337,8 +337,7 @@ def test_live_frames_of_a_capture_arrive_in_turn(xdp_wire: Cable, tmp_path: Path
     capture = tmp_path / "some.pcap"
     kinds = (("MEDIUM", 700), ("TINY", 72), ("PULL_REPLY", 3000), ("SMALL", 100))
     frames = [templates_of(kind, bytes(6), bytes(6), size)[0].frame for kind, size in kinds]
-    with create_capture(capture, format="pcap") as writer:
-        writer.write(FrameBatch.from_frames(frames))
+    write_capture(capture, frames, format="pcap")
     with receiver.namespace.inside():
         link = XdpLink.open(receiver.interface, mode="native")
     with link:

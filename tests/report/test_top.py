@@ -14,6 +14,7 @@ from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch
 from mxwire.report.top import ConversationScreen, FindingScreen, HelpScreen, TopApp
 from mxwire.wire.decoder import Decoder
+from tests.captures import read_batch
 from tests.cli.support import CAPTURES
 from tests.report.observed import observed
 
@@ -93,8 +94,7 @@ def test_a_pair_leads_to_its_messages_and_a_finding_to_its_advice():
 def several() -> TrafficObserver:
     """Three pairs of hosts with different amounts of traffic."""
     found = TrafficObserver(Decoder, clock=time.monotonic_ns, processor_time=time.thread_time_ns, share=None)
-    with open_capture(str(CAPTURES / "mxoe-many.pcap")) as reader:
-        frames = [frame for batch in reader for frame in batch]
+    frames = list(read_batch(str(CAPTURES / "mxoe-many.pcap")))
     for place, count in enumerate((30, 300, 100), 1):
         changed = [
             frame[:5] + bytes([16 * place + frame[5]]) + frame[6:11] + bytes([16 * place + frame[11]]) + frame[12:]

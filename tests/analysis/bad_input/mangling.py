@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from random import Random
 
-from mxwire.capture import open_capture
-from mxwire.frames import FrameBatch
+from tests.captures import Record
 
-CAPTURES = Path(__file__).parents[3] / "captures"
 BURST_NS = 50_000
 FAR = 3600 * 10**9
 
-Frame = tuple[int, bytes, int]
-"""Time of capture, captured bytes and original length of a frame."""
-Frames = list[Frame]
+Frames = list[Record]
 Mangler = Callable[[Frames], Frames]
-
-
-@cache
-def frames_of(name: str) -> tuple[Frame, ...]:
-    """A capture's frames."""
-    found: Frames = []
-    with open_capture(CAPTURES / name) as capture:
-        for batch in capture:
-            times, lengths = batch.timestamp_ns.tolist(), batch.wire_length.tolist()
-            found += [(times[place], batch.frame(place), lengths[place]) for place in range(len(batch))]
-    return tuple(found)
-
-
-def batch_of(frames: Frames) -> FrameBatch:
-    """All frames in one batch."""
-    batch = FrameBatch.from_frames([data for _, data, _ in frames], [time for time, _, _ in frames])
-    batch.wire_length[:] = [length for _, _, length in frames]
-    return batch
 
 
 def same(frames: Frames) -> Frames:

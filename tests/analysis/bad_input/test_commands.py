@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mxwire.capture import create_capture
 from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
+from tests.captures import CAPTURES, batch_of, records_of, write_capture
 from tests.cli.support import mxwire
 
-from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of, queues, queues_with_wrong_times
+from .mangling import MANGLERS, Mangler, queues, queues_with_wrong_times
 
 NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap")
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -51,12 +51,6 @@ def run(words: tuple[str, ...], **paths: Path) -> Result:
     return result
 
 
-def write(path: Path, frames: Frames) -> Path:
-    with create_capture(path) as writer:
-        writer.write(batch_of(frames))
-    return path
-
-
 @pytest.fixture(scope="module", params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     chosen: str = request.param
@@ -65,7 +59,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("mangler", MANGLERS, ids=lambda each: each.__name__)
 def test_mangled_frames(name: str, mangler: Mangler, tmp_path: Path) -> None:
-    bad = write(tmp_path / "bad.pcapng", mangler(list(frames_of(name))))
+    bad = write_capture(tmp_path / "bad.pcapng", batch_of(mangler(list(records_of(name)))))
     for words in COMMANDS.values():
         run(words, bad=bad, good=CAPTURES / name, out=tmp_path / "out.pcapng")
 
@@ -81,8 +75,10 @@ def test_files_that_are_cut_anywhere(name: str, share: float, tmp_path: Path) ->
 
 
 def test_half_seen_messages_are_reported_as_such(tmp_path: Path) -> None:
-    frames = list(frames_of("mxoe-every-type.pcap"))
-    by_name = {each.__name__: write(tmp_path / f"{each.__name__}.pcapng", each(frames)) for each in MANGLERS}
+    frames = list(records_of("mxoe-every-type.pcap"))
+    by_name = {
+        each.__name__: write_capture(tmp_path / f"{each.__name__}.pcapng", batch_of(each(frames))) for each in MANGLERS
+    }
 
     def said(command: str, mangler: str) -> str:
         paths = {"bad": by_name[mangler], "good": CAPTURES / "mxoe-every-type.pcap", "out": tmp_path / "out.pcapng"}
@@ -94,13 +90,15 @@ def test_half_seen_messages_are_reported_as_such(tmp_path: Path) -> None:
     assert "malformed frames left out" in said("messages", "rubbish")
     assert "no frames" in said("stats", "nothing")
     assert '"unknown"' in said("compat", "one_frame")
-    disordered = write(tmp_path / "many.pcapng", queues_with_wrong_times(list(frames_of("omx9000-many.pcap"))))
+    disordered = write_capture(
+        tmp_path / "many.pcapng", batch_of(queues_with_wrong_times(list(records_of("omx9000-many.pcap"))))
+    )
     assert '"disordered":true' in run(COMMANDS["verify"], bad=disordered).output
 
 
 @pytest.mark.parametrize("command", ["messages", "verify", "diagnose"])
 def test_frames_in_the_wrong_order_come_out_of_a_pipe_as_out_of_a_file(command: str, tmp_path: Path) -> None:
-    bad = write(tmp_path / "bad.pcap", queues(list(frames_of("mxoe-many.pcap"))))
+    bad = write_capture(tmp_path / "bad.pcap", batch_of(queues(list(records_of("mxoe-many.pcap")))))
     piped = mxwire(command, "--json", "-", stdin=bad.read_bytes())
     named = mxwire(command, "--json", bad)
     assert piped.code == named.code

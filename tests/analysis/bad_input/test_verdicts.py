@@ -12,15 +12,13 @@ from mxwire.capture.time_order import in_time_order
 from mxwire.rules import CAPTURE, Violation
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.enums import PacketType
+from tests.captures import CAPTURES, batch_of, records_of
 from tests.rules.stage import Stage
 
 from .mangling import (
-    CAPTURES,
     HARMLESS,
     Frames,
     Mangler,
-    batch_of,
-    frames_of,
     mirrored,
     neighbours_swapped,
     queues,
@@ -45,7 +43,7 @@ def against_hosts(found: list[Violation]) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_host_is_blamed_for_the_recording(name: str) -> None:
-    frames = list(frames_of(name))
+    frames = list(records_of(name))
     _, right = verified(frames)
     for mangler in HARMLESS:
         # Two copies of a frame that deviates deviate twice.
@@ -66,12 +64,12 @@ def test_messages_are_the_same_in_such_a_recording(name: str, mangler: Mangler) 
         found += follower.finish()
         return sorted((each.number, each.kind, each.length, each.sender, each.receiver) for each in found)
 
-    frames = list(frames_of(name))
+    frames = list(records_of(name))
     assert messages(mangler(frames)) == messages(frames)
 
 
 def test_frames_that_cannot_be_judged_are_noted_with_the_reason() -> None:
-    frames = list(frames_of("omx9000-many.pcap"))
+    frames = list(records_of("omx9000-many.pcap"))
     verification, found = verified(neighbours_swapped(frames))
     assert verification.disordered
     noted = [each for each in found if "wrong order" in each.found]
@@ -110,7 +108,7 @@ def test_numbers_that_begin_again_before_their_connect_is_seen_are_not_changed_r
 
 def test_an_order_that_is_right_lets_nothing_pass() -> None:
     """An answer before its question in a capture that is otherwise in order is a violation, as without all this."""
-    frames = list(frames_of("mxoe-every-type.pcap"))
+    frames = list(records_of("mxoe-every-type.pcap"))
     notify = next(place for place, (_, data, _) in enumerate(frames) if data[16] == PacketType.NOTIFY)
     replies = [place for place in range(notify) if frames[place][1][16] == PacketType.PULL_REPLY]
     moved = [*frames]
@@ -123,7 +121,7 @@ def test_an_order_that_is_right_lets_nothing_pass() -> None:
 
 
 def test_pending_findings_are_reported_when_their_time_is_over_and_are_bounded() -> None:
-    frames = list(frames_of("mxoe-many.pcap"))
+    frames = list(records_of("mxoe-many.pcap"))
     early = [(time - 10**7 if data[16] == PacketType.NOTIFY else time, data, length) for time, data, length in frames]
     patient, waited = verified(early)
     hasty, reported = verified(early, patience_ns=0)

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from mxwire.analysis.diagnosis import Examination, Finding
-from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
 from mxwire.wire.codec import codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.packets import Frame
+from tests.captures import write_capture
 from tests.rules.stage import MILLISECOND, Side, Stage
 
 RESEND_MS = 504.0
@@ -69,8 +69,7 @@ class Scene(Stage):
         )
 
     def save(self, path: Path) -> None:
-        with create_capture(str(path), format="pcap") as writer:
-            writer.write(self.batch())
+        write_capture(str(path), self.batch(), format="pcap")
 
 
 def examine(*batches: FrameBatch, lose: int = 0) -> Examination:

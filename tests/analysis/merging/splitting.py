@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from random import Random
 
 import numpy as np
 
 from mxwire.analysis.merging import Fingerprints, MergedBatch, MergePlan, merged, plan
-from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch, concatenate
+from tests.captures import Record, batch_of
+from tests.wire.support import split as split_batch
 
-CAPTURES = Path(__file__).parents[3] / "captures"
 FIRST_HOST = bytes.fromhex("5254000a0001")
 """The host at the first end; all others are at the second."""
-
-Frame = tuple[int, bytes, int]
-"""When it was seen, its captured bytes, and how long it was."""
-
-
-@cache
-def frames_of(name: str) -> tuple[Frame, ...]:
-    """A capture's frames."""
-    with open_capture(CAPTURES / name) as capture:
-        return tuple(
-            (time, batch.frame(place), length)
-            for batch in capture
-            for place, (time, length) in enumerate(
-                zip(batch.timestamp_ns.tolist(), batch.wire_length.tolist(), strict=True)
-            )
-        )
 
 
 @dataclass(frozen=True)
@@ -51,10 +34,10 @@ class Way:
         return time + self.offset + round((time - start) * self.drift)
 
 
-def split(frames: tuple[Frame, ...], way: Way) -> tuple[list[Frame], list[Frame]]:
+def split(frames: tuple[Record, ...], way: Way) -> tuple[list[Record], list[Record]]:
     """Both recordings; a frame that is lost is in that of its sender alone."""
     random, start = Random(way.seed), frames[0][0]
-    ends: tuple[list[Frame], list[Frame]] = [], []
+    ends: tuple[list[Record], list[Record]] = [], []
     for time, data, length in frames:
         begins = 0 if data[6:12] == FIRST_HOST else 1
         arrives = time + way.delay[begins] + random.randint(0, way.jitter)
@@ -66,20 +49,12 @@ def split(frames: tuple[Frame, ...], way: Way) -> tuple[list[Frame], list[Frame]
     return sorted(ends[0], key=lambda each: each[0]), sorted(ends[1], key=lambda each: each[0])
 
 
-def batches(frames: list[Frame], size: int = 50) -> list[FrameBatch]:
+def batches(frames: Sequence[Record], size: int = 50) -> list[FrameBatch]:
     """The frames in several batches, as a file gives them."""
-    made = []
-    for start in range(0, len(frames), size):
-        part = frames[start : start + size]
-        batch = FrameBatch.from_frames(
-            [data for _, data, _ in part], [time for time, _, _ in part], first_number=start + 1
-        )
-        batch.wire_length[:] = [length for _, _, length in part]
-        made.append(batch)
-    return made
+    return split_batch(batch_of(frames), size)
 
 
-def planned(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> MergePlan:
+def planned(ends: tuple[list[Record], list[Record]], *, keep_both: bool = False) -> MergePlan:
     """The facts detected about two recordings."""
     captures = []
     for name, frames in zip(("A", "B"), ends, strict=True):
@@ -90,7 +65,7 @@ def planned(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -
     return plan(*captures, keep_both=keep_both)
 
 
-def together(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> tuple[MergePlan, MergedBatch]:
+def together(ends: tuple[list[Record], list[Record]], *, keep_both: bool = False) -> tuple[MergePlan, MergedBatch]:
     """Both recordings as one, in one batch."""
     made = planned(ends, keep_both=keep_both)
     parts = list(merged(made, batches(ends[0]), batches(ends[1])))

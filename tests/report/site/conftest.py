@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.capture import create_capture
-from mxwire.frames import FrameBatch
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import HostReply, Tiny
 from tests.browser import Browser, browser
+from tests.captures import write_capture
 from tests.cli.support import CAPTURES, mxwire
 from tests.frames import make_frame
 
@@ -37,8 +36,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_frame(HostReply, hostname=name),
         make_frame(Tiny, data=b"<b>x"),
     ]
-    path = folder / "<img src=x onerror=harmed>.pcapng"
-    with create_capture(path) as writer:
-        writer.write(FrameBatch.from_frames([build(each, MXOE) for each in frames], [0, 10**6]))
+    path = write_capture(
+        folder / "<img src=x onerror=harmed>.pcapng", [build(each, MXOE) for each in frames], [0, 10**6]
+    )
     assert mxwire("report", path, "--html", folder / "report").code == 0
     return folder / "report"
