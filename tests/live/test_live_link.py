@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,54 +31,39 @@ from mxwire.link.sendmmsg import BatchSender
 from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from . import bpf
+from .links import LONG, AnyLink, own_cable, raw_socket, receive
+from .links import opened as open_link
+from .links import shared_cable as cable
+from .links import shared_jumbo_cable as jumbo_cable
 from .namespaces import Laboratory, Namespace, Port, as_nobody
 
-LONG = 10.0
+__all__ = ["cable", "jumbo_cable", "own_cable"]
+
 MODES = [*Mode, XdpMode.GENERIC, XdpMode.NATIVE]
-AnyLink = PacketLink | XdpLink
 Pair = tuple[AnyLink, AnyLink]
 
 
 def opened(port: Port, mode: Mode | XdpMode = Mode.SLEEP, **options: object) -> AnyLink:
     if isinstance(mode, XdpMode) and (why_not := bpf.missing()):
         pytest.skip(why_not)
-    with port.namespace.inside():
-        if isinstance(mode, XdpMode):
-            return XdpLink.open(port.interface, mode=mode, **options)  # type: ignore[arg-type]
-        return PacketLink.open(port.interface, mode=mode, **options)  # type: ignore[arg-type]
+    return open_link(port, XdpLink if isinstance(mode, XdpMode) else PacketLink, mode=mode, **options)
 
 
-@pytest.fixture(params=MODES)
-def links(request: pytest.FixtureRequest, cable: tuple[Port, Port]) -> Iterator[Pair]:
-    """Links at both ends of a cable of MTU 1500."""
-    with opened(cable[0], mode=request.param) as one, opened(cable[1], mode=request.param) as other:
-        yield one, other
+def linked(cable: str) -> Any:
+    """A fixture of links of every mode at both ends of a cable."""
+
+    @pytest.fixture(params=MODES)
+    def links(request: pytest.FixtureRequest) -> Iterator[Pair]:
+        ports = request.getfixturevalue(cable)
+        with opened(ports[0], mode=request.param) as one, opened(ports[1], mode=request.param) as other:
+            yield one, other
+
+    return links
 
 
-@pytest.fixture(params=MODES)
-def jumbo_links(request: pytest.FixtureRequest, jumbo_cable: tuple[Port, Port]) -> Iterator[Pair]:
-    """The same with MTU 9000."""
-    with opened(jumbo_cable[0], mode=request.param) as one, opened(jumbo_cable[1], mode=request.param) as other:
-        yield one, other
-
-
-def receive(link: AnyLink, count: int, wait: float = LONG) -> list[bytes]:
-    """Receive ``count`` frames, or as many as arrive."""
-    received: list[bytes] = []
-    while len(received) < count:
-        more = contents(link.receive(wait))
-        if not more:
-            break
-        received += more
-    return received
-
-
-def raw_socket(port: Port) -> socket.socket:
-    """Sends whatever it is given."""
-    with port.namespace.inside():
-        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        made.bind((port.interface, 0))
-        return made
+links = linked("cable")
+jumbo_links = linked("jumbo_cable")
+own_links = linked("own_cable")
 
 
 def readable(link: AnyLink, wait: float = 0.0) -> bool:
@@ -268,17 +254,17 @@ SLOW_QUEUES = {
 
 @pytest.mark.parametrize("queue", SLOW_QUEUES)
 def test_a_full_queue_is_waited_for_a_moment(
-    cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch, queue: str
+    own_cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch, queue: str
 ) -> None:
     """A queue that drops gives one error, one that holds more than the socket may have under way another."""
     options, expected, count = SLOW_QUEUES[queue]
-    shaped = cable[0].namespace.run("tc", "qdisc", "add", "dev", "veth0", "root", "tbf", *options.split())
+    shaped = own_cable[0].namespace.run("tc", "qdisc", "add", "dev", "veth0", "root", "tbf", *options.split())
     if shaped.returncode:
         pytest.skip(f"no slow queues here: {shaped.stderr.strip()}")
     errors: set[int] = set()
     wait = SendBackoff.retry
     monkeypatch.setattr(SendBackoff, "retry", lambda self, error: errors.add(error) or wait(self, error))
-    with opened(cable[0]) as one, opened(cable[1]) as other:
+    with opened(own_cable[0]) as one, opened(own_cable[1]) as other:
         sent = numbered(other.address, count, 1000)
         left = one.send(batch(sent))
         assert errors == {expected}
@@ -340,11 +326,11 @@ def test_the_ring_goes_round(cable: tuple[Port, Port]) -> None:
             assert receive(other, 77) == sent
 
 
-def test_a_frame_longer_than_the_mtu_was_is_dropped_not_cut(cable: tuple[Port, Port]) -> None:
-    with opened(cable[1]) as other:
-        for port in cable:
+def test_a_frame_longer_than_the_mtu_was_is_dropped_not_cut(own_cable: tuple[Port, Port]) -> None:
+    with opened(own_cable[1]) as other:
+        for port in own_cable:
             port.link("mtu", "9000")
-        with opened(cable[0]) as one:
+        with opened(own_cable[0]) as one:
             one.send(batch([frame(other.address, payload=bytes(8000)), frame(other.address)]))
         assert receive(other, 1) == [frame(other.address)]
         assert other.statistics() == LinkStatistics(received=1, dropped=1)
@@ -398,14 +384,15 @@ def test_foreign_frames_do_not_end_a_wait(links: Pair) -> None:
     assert not readable(other)
 
 
-def test_an_interface_that_goes_down_causes_no_busy_loop(links: Pair, cable: tuple[Port, Port]) -> None:
-    cable[1].down()
+def test_an_interface_that_goes_down_causes_no_busy_loop(own_links: Pair, own_cable: tuple[Port, Port]) -> None:
+    _, link = own_links
+    own_cable[1].down()
     # An AF_XDP socket reports nothing, which is as good.
-    assert readable(links[1], LONG if isinstance(links[1], PacketLink) else 0) == isinstance(links[1], PacketLink)
+    assert readable(link, LONG if isinstance(link, PacketLink) else 0) == isinstance(link, PacketLink)
     until = time.monotonic() + LONG
-    while readable(links[1]) and time.monotonic() < until:
-        assert len(links[1].receive(0)) == 0
-    assert not readable(links[1])
+    while readable(link) and time.monotonic() < until:
+        assert len(link.receive(0)) == 0
+    assert not readable(link)
 
 
 def test_an_event_loop_gets_everything_by_the_descriptor(links: Pair) -> None:
@@ -433,13 +420,15 @@ def test_an_event_loop_gets_everything_by_the_descriptor(links: Pair) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_an_interface_that_goes_down_and_up_continues(links: Pair, cable: tuple[Port, Port], count: int) -> None:
-    one, other = links
-    cable[1].down()
+def test_an_interface_that_goes_down_and_up_continues(
+    own_links: Pair, own_cable: tuple[Port, Port], count: int
+) -> None:
+    one, other = own_links
+    own_cable[1].down()
     assert len(other.receive(0.05)) == 0
     assert other.send(batch(numbered(one.address, count))) == 0
     assert other.statistics() == LinkStatistics(refused=count)
-    cable[1].up()
+    own_cable[1].up()
     sent = numbered(other.address, count)
     assert _send_until_taken(one, sent)
     assert receive(other, count)[:count] == sent
@@ -457,11 +446,11 @@ def _send_until_taken(link: AnyLink, frames: list[bytes]) -> bool:
     return False
 
 
-def test_an_interface_may_be_opened_while_it_is_down(cable: tuple[Port, Port]) -> None:
-    cable[1].down()
-    with opened(cable[0]) as one, opened(cable[1]) as other:
+def test_an_interface_may_be_opened_while_it_is_down(own_cable: tuple[Port, Port]) -> None:
+    own_cable[1].down()
+    with opened(own_cable[0]) as one, opened(own_cable[1]) as other:
         assert len(other.receive(0.05)) == 0
-        cable[1].up()
+        own_cable[1].up()
         assert _send_until_taken(one, [frame(BROADCAST)])
         assert receive(other, 1) == [frame(BROADCAST)]
 
@@ -469,13 +458,13 @@ def test_an_interface_may_be_opened_while_it_is_down(cable: tuple[Port, Port]) -
 @pytest.mark.parametrize("down_before", [False, True])
 @pytest.mark.parametrize("timeout", [None, 0.0])
 def test_a_deleted_interface_is_reported_as_gone(
-    links: Pair, cable: tuple[Port, Port], down_before: bool, timeout: float | None
+    own_links: Pair, own_cable: tuple[Port, Port], down_before: bool, timeout: float | None
 ) -> None:
-    one, _ = links
+    one, _ = own_links
     if down_before:
-        cable[0].down()
+        own_cable[0].down()
         assert len(one.receive(0.05)) == 0
-    late = threading.Timer(0.05, cable[0].delete)
+    late = threading.Timer(0.05, own_cable[0].delete)
     late.start()
     until = time.monotonic() + LONG
     with pytest.raises(LinkError, match=r"^veth0: the interface is gone$"):
@@ -486,10 +475,10 @@ def test_a_deleted_interface_is_reported_as_gone(
     assert one.send(batch([frame(BROADCAST)] * 10)) == 0
 
 
-def test_an_interface_of_the_same_name_is_another(cable: tuple[Port, Port]) -> None:
-    with opened(cable[0]) as one:
-        cable[0].delete()
-        cable[0].namespace.ip("link", "add", "veth0", "type", "veth", "peer", "name", "veth9")
+def test_an_interface_of_the_same_name_is_another(own_cable: tuple[Port, Port]) -> None:
+    with opened(own_cable[0]) as one:
+        own_cable[0].delete()
+        own_cable[0].namespace.ip("link", "add", "veth0", "type", "veth", "peer", "name", "veth9")
         with pytest.raises(LinkError, match="gone"):
             one.receive(LONG)
 

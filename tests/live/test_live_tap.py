@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
+from functools import partial
 
 import pytest
 
-from mxwire.link import LinkError, LinkStatistics, PacketLink, Tap
+from mxwire.link import LinkError, LinkStatistics, Tap
 from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
+from .links import LONG, opened, own_cable, raw_socket, receive
+from .links import shared_cable as cable
 from .namespaces import Port
 
-LONG = 10.0
+__all__ = ["cable", "own_cable"]
+
 Cable = tuple[Port, Port]
 
 
-def tap(port: Port, **options: object) -> Tap:
-    with port.namespace.inside():
-        return Tap.open(port.interface, **options)  # type: ignore[arg-type]
-
-
-def link(port: Port) -> PacketLink:
-    with port.namespace.inside():
-        return PacketLink.open(port.interface)
+tap = partial(opened, kind=Tap)
 
 
 def send_raw(port: Port, *frames: bytes) -> None:
-    with port.namespace.inside(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as made:
-        made.bind((port.interface, 0))
+    with raw_socket(port) as made:
         for each in frames:
             made.send(each)
 
 
-def seen(by: Tap, count: int, wait: float = LONG) -> list[bytes]:
-    received: list[bytes] = []
-    while len(received) < count:
-        more = contents(by.receive(wait))
-        if not more:
-            break
-        received += more
-    return received
-
-
 def test_both_directions_are_seen_with_times_in_order(cable: Cable) -> None:
-    with tap(cable[0]) as here, link(cable[0]) as one, link(cable[1]) as other:
+    with tap(cable[0]) as here, opened(cable[0]) as one, opened(cable[1]) as other:
         before = time.time_ns()
         question, answer = frame(other.address, one.address), frame(one.address, other.address)
         times: list[int] = []
@@ -67,8 +52,8 @@ def test_frames_for_others_are_seen_and_other_ethertypes_are_not(cable: Cable) -
     with tap(cable[1]) as here:
         wanted = [frame(b"\x02" * 6), frame(b"\x01\x00\x5e\x00\x00\x01"), frame(BROADCAST)]
         send_raw(cable[0], frame(BROADCAST, ethertype=0x88B5), *wanted, frame(BROADCAST, ethertype=0x0800))
-        assert seen(here, 3) == wanted
-        assert seen(here, 1, wait=0.05) == []
+        assert receive(here, 3) == wanted
+        assert receive(here, 1, wait=0.05) == []
         assert here.statistics() == LinkStatistics(received=3)
 
 
@@ -79,7 +64,7 @@ def test_tags_are_where_they_were(cable: Cable, end: int, vlan: int) -> None:
     with tap(cable[end]) as here:
         sent = [frame(BROADCAST), tagged(BROADCAST, vlan=vlan, payload=b"\1" * 60), frame(BROADCAST)]
         send_raw(cable[0], *sent)
-        assert seen(here, 3) == sent
+        assert receive(here, 3) == sent
 
 
 def test_a_service_tag_keeps_its_own_protocol(cable: Cable) -> None:
@@ -87,7 +72,7 @@ def test_a_service_tag_keeps_its_own_protocol(cable: Cable) -> None:
     double = BROADCAST + bytes(6) + b"\x88\xa8\x00\x07\x81\x00\x00\x05\x86\xdf" + bytes(50)
     with tap(cable[1]) as here:
         send_raw(cable[0], service, double, frame(BROADCAST))
-        assert seen(here, 3) == [service, double, frame(BROADCAST)]
+        assert receive(here, 3) == [service, double, frame(BROADCAST)]
 
 
 def test_all_ethertypes_on_demand(cable: Cable) -> None:
@@ -103,10 +88,10 @@ def test_all_ethertypes_on_demand(cable: Cable) -> None:
 
 
 def test_a_link_beside_a_tap_hears_the_same(cable: Cable) -> None:
-    with tap(cable[1]) as here, link(cable[1]) as other, link(cable[0]) as one:
+    with tap(cable[1]) as here, opened(cable[1]) as other, opened(cable[0]) as one:
         sent = numbered(other.address, 500, 1514)
         assert one.send(batch(sent)) == 500
-        assert seen(here, 500) == sent
+        assert receive(here, 500) == sent
         assert contents(other.receive(LONG)) == sent
 
 
@@ -123,19 +108,19 @@ def test_the_interface_is_promiscuous_while_it_is_tapped(cable: Cable, promiscuo
 
 
 def test_frames_without_room_are_counted(cable: Cable) -> None:
-    with tap(cable[1], ring_bytes=1 << 20) as here, link(cable[0]) as one:
+    with tap(cable[1], ring_bytes=1 << 20) as here, opened(cable[0]) as one:
         assert one.send(batch(numbered(BROADCAST, 3000, 1500))) == 3000
-        received = seen(here, 3000, wait=0.1)
+        received = receive(here, 3000, wait=0.1)
         assert here.statistics() == LinkStatistics(received=len(received), dropped=3000 - len(received))
         assert 0 < len(received) < 3000
 
 
-def test_a_tap_wakes_and_reports_that_its_interface_has_gone(cable: Cable) -> None:
-    with tap(cable[0]) as here:
+def test_a_tap_wakes_and_reports_that_its_interface_has_gone(own_cable: Cable) -> None:
+    with tap(own_cable[0]) as here:
         late = threading.Timer(0.05, here.wake)
         late.start()
         assert len(here.receive(None)) == 0
         late.join()
-        cable[0].delete()
+        own_cable[0].delete()
         with pytest.raises(LinkError, match="veth0: the interface is gone"):
             here.receive(LONG)

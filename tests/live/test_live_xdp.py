@@ -10,13 +10,14 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mxwire.frames import FrameBatch
-from mxwire.link import LinkError, LinkStatistics, PacketLink, XdpLink, XdpSender, xdp
+from mxwire.link import LinkError, LinkStatistics, XdpLink, XdpSender, xdp
 from mxwire.link import bpf as kernel
 from mxwire.link.bpf import BpfProgram, XdpMode
 from mxwire.link.bpf_code import XdpAction, give
@@ -25,9 +26,14 @@ from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from . import bpf
+from .links import LONG, own_cable, raw_socket, receive
+from .links import opened as open_link
+from .links import shared_cable as cable
+from .links import shared_jumbo_cable as jumbo_cable
 from .namespaces import Laboratory, Port, as_nobody
 
-LONG = 10.0
+__all__ = ["cable", "jumbo_cable", "own_cable"]
+
 DETACH = 34
 """BPF_LINK_DETACH."""
 
@@ -39,35 +45,14 @@ def _programs_work() -> None:
         pytest.skip(why_not)
 
 
-def opened(port: Port, **options: object) -> XdpLink:
-    with port.namespace.inside():
-        return XdpLink.open(port.interface, **options)  # type: ignore[arg-type]
-
-
-def sender(port: Port) -> XdpSender:
-    with port.namespace.inside():
-        return XdpSender.open(port.interface)
-
-
-def packet_link(port: Port) -> PacketLink:
-    with port.namespace.inside():
-        return PacketLink.open(port.interface)
+opened = partial(open_link, kind=XdpLink)
+sender = partial(open_link, kind=XdpSender)
 
 
 @pytest.fixture
 def jumbo(jumbo_cable: tuple[Port, Port]) -> Iterator[tuple[XdpLink, XdpLink]]:
     with opened(jumbo_cable[0]) as one, opened(jumbo_cable[1]) as other:
         yield one, other
-
-
-def receive(link: XdpLink | PacketLink, count: int, wait: float = LONG) -> list[bytes]:
-    received: list[bytes] = []
-    while len(received) < count:
-        more = contents(link.receive(wait))
-        if not more:
-            break
-        received += more
-    return received
 
 
 def of_random_lengths(to: bytes, count: int, seed: int, longest: int = 9014) -> list[bytes]:
@@ -88,8 +73,8 @@ def test_the_mode_that_is_used_is_known(cable: tuple[Port, Port], mode: XdpMode)
         assert ("xdpgeneric" in shown) == (link.program_mode is XdpMode.GENERIC)
 
 
-def test_a_refused_mode_falls_back_with_the_reason(cable: tuple[Port, Port]) -> None:
-    here = cable[0].namespace
+def test_a_refused_mode_falls_back_with_the_reason(own_cable: tuple[Port, Port]) -> None:
+    here = own_cable[0].namespace
     here.ip("link", "add", "br0", "type", "bridge")
     with opened(Port(here, "br0")) as link:
         assert link.program_mode is XdpMode.GENERIC
@@ -133,7 +118,10 @@ def test_frames_in_separate_chunks_are_joined(jumbo_cable: tuple[Port, Port], se
 
 @pytest.mark.parametrize("mode", [XdpMode.GENERIC, XdpMode.NATIVE])
 def test_small_rings_go_round_with_frames_of_all_lengths(jumbo_cable: tuple[Port, Port], mode: XdpMode) -> None:
-    with opened(jumbo_cable[0], mode=mode) as one, opened(jumbo_cable[1], mode=mode, chunks=256, chunk=4096) as other:
+    with (
+        opened(jumbo_cable[0], mode=mode) as one,
+        opened(jumbo_cable[1], mode=mode, chunks=256, chunk=4096) as other,
+    ):
         for turn in range(40):
             sent = of_random_lengths(other.address, 40, turn)
             assert one.send(batch(sent)) == len(sent)
@@ -234,9 +222,9 @@ def test_frames_built_in_place_are_sent_in_any_order(jumbo: tuple[XdpLink, XdpLi
     assert receive(other, 20) == sent
 
 
-def test_frames_longer_than_the_mtu_are_refused_as_by_a_packet_link(cable: tuple[Port, Port]) -> None:
+def test_frames_longer_than_the_mtu_are_refused_as_by_a_packet_link(own_cable: tuple[Port, Port]) -> None:
     """The kernel refuses them, too, if the MTU was lowered after the link was opened."""
-    with opened(cable[0]) as one, packet_link(cable[0]) as plain, packet_link(cable[1]) as other:
+    with opened(own_cable[0]) as one, open_link(own_cable[0]) as plain, open_link(own_cable[1]) as other:
         frames = [frame(other.address, payload=bytes(length - 14)) for length in (60, 1514, 1515, 1514, 9000, 61)]
         for longest in (1514, 1014):
             wanted = [each for each in frames if len(each) <= longest]
@@ -247,7 +235,7 @@ def test_frames_longer_than_the_mtu_are_refused_as_by_a_packet_link(cable: tuple
             assert receive(other, len(wanted)) == wanted
             for now, then in ((one.statistics(), before), (plain.statistics(), before_plain)):
                 assert (now.sent - then.sent, now.refused - then.refused) == (len(wanted), 6 - len(wanted))
-            for port in cable:
+            for port in own_cable:
                 port.link("mtu", "1000")
         assert one.send_few([bytes(TRANSMIT_BYTES + 1), frames[0]]) == 1
         assert receive(other, 1) == frames[:1]
@@ -269,14 +257,14 @@ def test_room_has_its_limits(jumbo: tuple[XdpLink, XdpLink]) -> None:
     assert one.room(60) is None
 
 
-def test_frames_built_for_an_interface_that_is_down_never_leave(cable: tuple[Port, Port]) -> None:
+def test_frames_built_for_an_interface_that_is_down_never_leave(own_cable: tuple[Port, Port]) -> None:
     """The kernel keeps descriptors until the interface is up, but not their frames."""
-    with opened(cable[0]) as one, opened(cable[1]) as other:
-        cable[0].down()
+    with opened(own_cable[0]) as one, opened(own_cable[1]) as other:
+        own_cable[0].down()
         for first in range(0, 3000, 20):
             assert one.send(in_place(one, numbered(other.address, 20, first=first))) == 0
             assert one.send_few([frame(other.address)]) == 0
-        cable[0].up()
+        own_cable[0].up()
         sent = numbered(other.address, 20, first=9000)
         until = time.monotonic() + LONG
         while one.send(batch(sent)) < 20 and time.monotonic() < until:
@@ -290,9 +278,9 @@ def test_frames_built_for_an_interface_that_is_down_never_leave(cable: tuple[Por
 
 def test_a_sender_takes_no_frames_away(jumbo_cable: tuple[Port, Port]) -> None:
     with (
-        packet_link(jumbo_cable[0]) as here,
+        open_link(jumbo_cable[0]) as here,
         sender(jumbo_cable[0]) as sending,
-        packet_link(jumbo_cable[1]) as other,
+        open_link(jumbo_cable[1]) as other,
     ):
         assert (sending.name, sending.address, sending.mtu) == ("veth0", here.address, 9000)
         sent = of_random_lengths(other.address, 200, 1)
@@ -313,7 +301,7 @@ def test_a_sender_takes_no_frames_away(jumbo_cable: tuple[Port, Port]) -> None:
 
 @pytest.mark.parametrize("mode", [XdpMode.GENERIC, XdpMode.NATIVE])
 def test_other_frames_reach_the_kernel(cable: tuple[Port, Port], mode: XdpMode) -> None:
-    with opened(cable[0], mode=mode) as one, opened(cable[1], mode=mode) as other:
+    with opened(cable[0], mode=mode), opened(cable[1], mode=mode) as other:
         with cable[1].namespace.inside():
             sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
             sniffer.bind((other.name, 3))
@@ -322,8 +310,7 @@ def test_other_frames_reach_the_kernel(cable: tuple[Port, Port], mode: XdpMode) 
             *(frame(b"\x01\x00\x5e\x00\x00\x01"), frame(other.address, ethertype=0x88B5)[:14]),
         ]
         mine = [frame(other.address), frame(BROADCAST)]
-        with sniffer, cable[0].namespace.inside(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
-            raw.bind((one.name, 0))
+        with sniffer, raw_socket(cable[0]) as raw:
             for each in [*passing, *mine, tagged(other.address)]:
                 raw.send(each)
             assert receive(other, 2) == mine
@@ -341,11 +328,10 @@ def test_other_frames_reach_the_kernel(cable: tuple[Port, Port], mode: XdpMode) 
 
 @pytest.mark.parametrize("mode", [XdpMode.GENERIC, XdpMode.NATIVE])
 def test_a_tag_for_the_priority_only_fits_the_longest_frame(jumbo_cable: tuple[Port, Port], mode: XdpMode) -> None:
-    with opened(jumbo_cable[1], mode=mode) as other, jumbo_cable[0].namespace.inside():
+    with opened(jumbo_cable[1], mode=mode) as other:
         plain = frame(other.address, payload=bytes(range(250)) * 36)
         assert len(plain) == 9014
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
-            raw.bind(("veth0", 0))
+        with raw_socket(jumbo_cable[0]) as raw:
             raw.send(plain[:12] + b"\x81\0\xe0\0" + plain[12:])
         assert receive(other, 1) == [plain]
 
@@ -364,7 +350,7 @@ def test_a_queue_and_an_interface_have_one_link(cable: tuple[Port, Port]) -> Non
     with opened(cable[0]):
         with pytest.raises(LinkError, match=r"veth0: another AF_XDP socket has queue 0 .*--via packet"):
             opened(cable[0])
-        with packet_link(cable[0]):
+        with open_link(cable[0]):
             pass
     opened(cable[0]).close()
 
