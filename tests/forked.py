@@ -13,7 +13,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -197,3 +198,19 @@ def start(
     if program is None or not options.keys() <= _POSSIBLE:
         return None
     return ForkedProcess(program, namespace, constants, **options)
+
+
+@contextmanager
+def program(text: str, *words: object, namespace: str | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs the text of a program, and has printed that it is ready; its input ends with the ``with``."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    process = start([sys.executable, "-c", text, *words], namespace, **pipes)
+    assert process is not None and process.stdin is not None and process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()

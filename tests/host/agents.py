@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
 from mxwire.host import Host
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import Link
-from tests.forked import start
-
-ROOT = Path(__file__).parents[2]
+from tests.forked import ROOT, program
 
 
 def interface_name(prefix: str) -> str:
@@ -39,18 +35,32 @@ with Host(link, name=sys.argv[2], sharing=sharing, background=False, announce=Fa
 """
 
 
-@contextmanager
-def program(text: str, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs a program, and has printed that it is ready."""
-    process = start([sys.executable, "-c", text, *words], stdout=subprocess.PIPE, text=True)
-    assert process is not None and process.stdout is not None
-    try:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+ECHO = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from mxwire.host import Host
+from tests.host.local_ranks import opened
+interface, number, copies, name, agent = sys.argv[1:]
+with opened(Host, interface, int(copies), name, agent) as host:
+    endpoint = host.open_endpoint(int(number))
+    print("ready", flush=True)
+    while True:
+        message = endpoint.receive()
+        endpoint.send(message.partner, message.data, message.match_info)
+"""
+
+
+def echo(
+    interface: str,
+    number: int = 2,
+    copies: int = 1,
+    *,
+    name: str = "ranks",
+    agent: str = "",
+    namespace: str | None = None,
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A process with an endpoint that sends all messages back; the options are those of :func:`local_ranks.opened`."""
+    return program(ECHO, interface, number, copies, name, agent, namespace=namespace)
 
 
 def agent_program(interface: str, name: str) -> AbstractContextManager[subprocess.Popen[str]]:

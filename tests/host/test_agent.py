@@ -27,27 +27,15 @@ from mxwire.protocol.agent.records import AGENT_HEAD, AGENT_VERSION, AgentRecord
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.profile import OPEN_MX_1_5
 
-from .agents import ROOT, agent_on, agent_program, interface_name, program
+from .agents import agent_on, agent_program, echo, interface_name
 from .conftest import PATIENCE
 from .test_threads import until
-
-CLIENT = f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from mxwire.host import Host
-with Host.open(sys.argv[1], agent=sys.argv[3]) as host:
-    endpoint = host.open_endpoint(int(sys.argv[2]))
-    print("ready", flush=True)
-    while True:
-        message = endpoint.receive()
-        endpoint.send(message.partner, message.data, message.match_info)
-"""
 
 
 @pytest.fixture
 def interface(runtime: Path) -> str:
     """A name of an interface, in a runtime folder of the test alone."""
-    return interface_name("a")
+    return interface_name("memory")
 
 
 @pytest.mark.parametrize("progress", ["match", "card"])
@@ -97,7 +85,7 @@ def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(int
         agent._on_change = lambda client, came, reason: changes.append((client.process, came, reason))
         other = stack.enter_context(Host.open(interface, agent=True)).open_endpoint(2)
         far = stack.enter_context(Host(network.attach("b"), name="beta")).open_endpoint(0)
-        with program(CLIENT, interface, "1", progress) as client:
+        with echo(interface, 1, name="alpha", agent=progress) as client:
             victim = far.connect("alpha", 1, timeout=PATIENCE)
             far.send(victim, b"hello", 5, timeout=PATIENCE)
             assert bytes(far.receive(5, timeout=PATIENCE)) == b"hello"
@@ -193,7 +181,7 @@ def test_options_that_contradict_the_agent_are_refused(interface, options, text)
 def test_an_endpoint_of_another_program_is_taken(interface):
     with (
         agent_on(MemoryNetwork().attach(interface), name="alpha"),
-        program(CLIENT, interface, "1", "match") as client,
+        echo(interface, 1, name="alpha", agent="match") as client,
         Host.open(interface, agent=True) as host,
     ):
         with pytest.raises(HostError, match=f"endpoint 1 of {interface} is taken by process {client.pid}") as error:
@@ -205,7 +193,7 @@ def test_an_endpoint_of_another_program_is_taken(interface):
 def test_the_state_of_an_agent_lists_its_programs(interface):
     with (
         agent_on(MemoryNetwork().attach(interface), name="alpha") as agent,
-        program(CLIENT, interface, "1", "card") as client,
+        echo(interface, 1, name="alpha", agent="card") as client,
         Host.open(interface, agent=True) as host,
     ):
         host.open_endpoint(4).ireceive(1, maximum=10)
@@ -221,14 +209,9 @@ def test_the_state_of_an_agent_lists_its_programs(interface):
 
 def test_programs_of_one_agent_and_hosts_without_it_exchange_messages(interface):
     """Through the agent, and past it: another process on the same interface."""
-    own = "Host(MemoryNetwork().attach(sys.argv[1]), name='alpha', sharing=MachineSharing([sys.argv[1]]))"
-    imports = "from mxwire.link import MemoryNetwork\nfrom mxwire.host.sharing import MachineSharing\n"
-    echo = CLIENT.replace("Host.open(sys.argv[1], agent=sys.argv[3])", own).replace(
-        "from mxwire", f"{imports}from mxwire", 1
-    )
     with agent_on(MemoryNetwork().attach(interface), name="alpha"), ExitStack() as stack:
-        stack.enter_context(program(CLIENT, interface, "1", "match"))
-        stack.enter_context(program(echo, interface, "2"))
+        stack.enter_context(echo(interface, 1, name="alpha", agent="match"))
+        stack.enter_context(echo(interface, 2, name="alpha"))
         endpoint = stack.enter_context(Host.open(interface, agent=True)).open_endpoint(3)
         for number, size in itertools.product((1, 2, 3), (0, 100, 4097, 32_768, 32_769, 2_000_000)):
             content = Random(size).randbytes(size)

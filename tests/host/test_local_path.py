@@ -27,44 +27,17 @@ from mxwire.protocol import Partner, Status
 from mxwire.protocol.neighbours import RECORD_MAXIMUM
 from tests.forked import start
 
-from .agents import agent_program
+from .agents import ECHO, agent_program, echo
 from .local_ranks import PATIENCE, content, opened
 
 FOLDER = Path(__file__).parent
 GONE = (Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_UNREACHABLE)
-
-ECHO = f"""
-import sys
-sys.path.insert(0, {str(FOLDER.parents[1])!r})
-from tests.host.local_ranks import opened
-from mxwire.host import Host
-with opened(Host, sys.argv[1], int(sys.argv[2])) as host:
-    endpoint = host.open_endpoint(2)
-    print("ready", flush=True)
-    while True:
-        message = endpoint.receive()
-        endpoint.send(message.partner, message.data, message.match_info)
-"""
 
 
 @pytest.fixture
 def interface(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses."""
     return f"memory{os.getpid()}-{abs(hash(request.node.name)) % 100000}"
-
-
-@contextmanager
-def echo(interface: str, copies: int = 1) -> Iterator[subprocess.Popen[str]]:
-    """A process with endpoint 2, which sends all messages back."""
-    process = start([sys.executable, "-c", ECHO, interface, str(copies)], stdout=subprocess.PIPE, text=True)
-    assert process is not None and process.stdout is not None
-    try:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +60,7 @@ def test_a_killed_process(interface, copies):
     """Whatever waits for it ends, and nothing of it remains; its successor is reached."""
     with opened(Host, interface, copies) as host:
         endpoint = host.open_endpoint(1)
-        with echo(interface, copies) as process:
+        with echo(interface, copies=copies) as process:
             partner = endpoint.connect(host.name, 2, timeout=PATIENCE)
             endpoint.send(partner, b"hello", 5, timeout=PATIENCE)
             assert bytes(endpoint.receive(5, timeout=PATIENCE)) == b"hello"
@@ -109,7 +82,7 @@ def test_a_killed_process(interface, copies):
             assert error.value.status in GONE
             with pytest.raises(HostError):
                 endpoint.connect(host.name, 2, timeout=PATIENCE)
-        with echo(interface, copies):
+        with echo(interface, copies=copies):
             partner = endpoint.connect(host.name, 2, timeout=PATIENCE)
             endpoint.send(partner, content(1, 2, 100_000), 9, timeout=PATIENCE)
             assert bytes(endpoint.receive(9, timeout=PATIENCE)) == content(1, 2, 100_000)
@@ -121,7 +94,7 @@ def test_a_process_that_is_killed_in_the_middle_of_a_transfer(interface):
     with opened(Host, interface, 2) as host:
         endpoint = host.open_endpoint(1)
         for turn in range(3):
-            with echo(interface, 2) as process:
+            with echo(interface, copies=2) as process:
                 partner = endpoint.connect(host.name, 2, timeout=PATIENCE)
                 sends = [endpoint.isend(partner, bytes(20_000_000), turn) for _ in range(2)]
                 receives = [endpoint.ireceive(turn, maximum=20_000_000) for _ in range(2)]
@@ -138,13 +111,13 @@ def test_a_process_that_is_killed_in_the_middle_of_a_transfer(interface):
 
 def test_the_sender_may_exit_when_its_sends_are_complete(interface):
     """R-SND-06: its last messages are received after its end."""
-    program = ECHO[: ECHO.index("    print")] + (
+    text = ECHO[: ECHO.index("    print")] + (
         "    partner = endpoint.connect(host.name, 1)\n    [endpoint.send(partner, bytes([n]), n) for n in range(20)]\n"
         "    import os\n    os._exit(0)\n"
     )
     with opened(Host, interface) as host:
         endpoint = host.open_endpoint(1)
-        child = start([sys.executable, "-c", program, interface, "1"])
+        child = start([sys.executable, "-c", text, interface, "2", "1", "ranks", ""])
         assert child is not None
         for number in range(20):
             assert bytes(endpoint.receive(number, timeout=PATIENCE)) == bytes([number])

@@ -17,7 +17,7 @@ from mxwire.errors import MxwireError
 from mxwire.host import Host
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork
-from tests.forked import start
+from tests.forked import program
 
 from .local_ranks import PATIENCE, opened
 from .test_sharing import other_process
@@ -165,7 +165,7 @@ def test_a_full_place_is_one_line(shared_place):
 @pytest.fixture
 def stopped() -> Iterator[subprocess.Popen[str]]:
     """A process of this user that has the folder, and does nothing."""
-    program = f"""
+    text = f"""
 import os, signal
 from mxwire.host.sharing import MachineSharing
 sharing = MachineSharing([{INTERFACE!r}])
@@ -174,11 +174,8 @@ assert sharing.speaks(0)
 print("ready", flush=True)
 os.kill(os.getpid(), signal.SIGSTOP)
 """
-    process = start([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert process is not None and process.stdout is not None and process.stdout.readline() == "ready\n"
-    yield process
-    process.kill()
-    process.wait()
+    with program(text) as process:
+        yield process
 
 
 def test_a_stopped_process_blocks_nothing_but_its_endpoint(runtime, stopped):

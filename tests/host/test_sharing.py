@@ -6,10 +6,9 @@ import fcntl
 import os
 import resource
 import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -30,27 +29,16 @@ from mxwire.units import SECOND
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Announcement
-from tests.forked import start
+from tests.forked import program
 
 INTERFACE = f"test{os.getpid()}"
 
 
-@contextmanager
-def other_process(body: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that prints "ready" after running ``body``, and exits when its input ends."""
-    program = (
+def other_process(body: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A process that prints "ready" after running ``body``, and then waits."""
+    return program(
         f"import sys\nfrom pathlib import Path\n{textwrap.dedent(body)}\nprint('ready', flush=True)\nsys.stdin.read()\n"
     )
-    process = start([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process is not None and process.stdin is not None and process.stdout is not None
-    try:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
 
 
 @pytest.fixture

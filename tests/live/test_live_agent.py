@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -15,30 +14,15 @@ from mxwire.host import Host, HostError
 from mxwire.host.state_socket import read_states
 from mxwire.link import LinkError
 from mxwire.protocol import Status
-from tests.host.agents import ROOT
+from tests.host.agents import echo
 
 from .commands import CLI, INTERRUPTED, LONGEST, mxwire, running
 from .hosts import PATIENCE
-from .namespaces import Laboratory, Port
-
-PROGRAM = """
-import sys
-from mxwire.host import Host
-with Host.open(sys.argv[1], agent=True) as host, host.open_endpoint(4) as endpoint:
-    print("ready", flush=True)
-    message = endpoint.receive()
-    endpoint.send(message.partner, message.data, message.match_info)
-    sys.stdin.read()
-"""
+from .namespaces import Port
 
 
-@pytest.fixture
-def ports(laboratory: Laboratory) -> Iterator[tuple[Port, Port]]:
-    yield laboratory.pair(9000)
-
-
-def test_an_agent_serves_programs_until_its_end(ports: tuple[Port, Port]) -> None:
-    near, far = ports
+def test_an_agent_serves_programs_until_its_end(jumbo_cable: tuple[Port, Port]) -> None:
+    near, far = jumbo_cable
     with running(near, "agent", "--name", "alpha:0") as agent:
         agent.until("Ctrl-C ends it")
         with near.namespace.inside():
@@ -54,8 +38,7 @@ def test_an_agent_serves_programs_until_its_end(ports: tuple[Port, Port]) -> Non
                 send = endpoint.isend(partner, content, size)
                 assert bytes(remote.receive(size, timeout=PATIENCE)) == content
                 endpoint.wait(send, PATIENCE)
-            with near.namespace.start(sys.executable, "-c", PROGRAM, near.interface, cwd=ROOT) as program:
-                assert program.stdout is not None and program.stdout.readline() == "ready\n"
+            with echo(near.interface, 4, name="alpha", agent="match", namespace=near.namespace.name) as program:
                 state = next(each for each in read_states() if each.get("pid") == agent.process.pid)
                 pids = {each["pid"]: each["endpoints"] for each in state["clients"]}
                 assert pids == {os.getpid(): [3], program.pid: [4]}
@@ -63,7 +46,6 @@ def test_an_agent_serves_programs_until_its_end(ports: tuple[Port, Port]) -> Non
                     [sys.executable, CLI, "ss"], capture_output=True, text=True, timeout=LONGEST
                 ).stdout
                 assert "Agent of 2 programs." in shown and str(program.pid) in shown
-                program.kill()
             agent.until(f"process {program.pid} (python) has ended")
             second = mxwire(near, "agent", "--name", "alpha:0")
             assert second.code == 2 and second.out == ""

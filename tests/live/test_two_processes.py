@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -20,43 +21,27 @@ from mxwire.protocol.counters import Counter
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Announcement
+from tests.forked import ROOT, program
+from tests.host.agents import echo
 
 from .commands import INTERRUPTED, mxwire, running
-from .namespaces import Laboratory
+from .namespaces import Laboratory, Port
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 30.0
 FORGED = 1500
 """Announcements, more than a peer table has room for."""
 
-ECHO = """
-import sys
-from mxwire.host import Host
-with Host.open(sys.argv[1], name="alpha") as host:
-    endpoint = host.open_endpoint(int(sys.argv[2]))
-    print("ready", flush=True)
-    while True:
-        message = endpoint.receive()
-        endpoint.send(message.partner, message.data, message.match_info)
-"""
-
 
 @pytest.fixture
-def echoing(jumbo_cable):
+def echoing(jumbo_cable: tuple[Port, Port]) -> Iterator[tuple[Callable[[int], subprocess.Popen[str]], Port]]:
     """Starts echoes as processes on the first end of a cable; gives them and the second end."""
     near, far = jumbo_cable
-    running = []
+    with ExitStack() as stack:
 
-    def start(number: int) -> subprocess.Popen[str]:
-        process = near.namespace.start(sys.executable, "-c", ECHO, near.interface, str(number), cwd=ROOT)
-        running.append(process)
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        return process
+        def start(number: int) -> subprocess.Popen[str]:
+            return stack.enter_context(echo(near.interface, number, name="alpha", namespace=near.namespace.name))
 
-    yield start, far
-    for each in running:
-        each.kill()
-        each.communicate()
+        yield start, far
 
 
 def test_both_serve_and_none_refuses_for_the_other(echoing):
@@ -176,16 +161,14 @@ with Host.open(sys.argv[1], name="theirs") as host:
     print("ready", flush=True)
     sys.stdin.read()
 """
-    with tempfile.TemporaryDirectory(prefix="mx") as folder:
-        process = near.namespace.start(
-            sys.executable, "-c", other, near.interface, folder, cwd=ROOT, stdin=subprocess.PIPE
-        )
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    with (
+        tempfile.TemporaryDirectory(prefix="mx") as folder,
+        program(other, near.interface, folder, namespace=near.namespace.name) as process,
+    ):
         refused = mxwire(near, "serve")
         with running(near, "capture"):
             # Programs that only listen disturb no host, and are not disturbed.
             pass
-        process.communicate("")
     assert refused.code == 2 and refused.out == ""
     (line,) = refused.err.splitlines()
     assert f"{near.interface}: process {process.pid} (python" in line and "user 65534) has a host" in line
