@@ -19,30 +19,30 @@ def content(size: int) -> bytes:
     return Random(size).randbytes(size)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_a_posted_receive_gets_the_message(pair, size):
-    request = pair.two.ireceive(7, maximum=size)
-    pair.one.send(pair.partner, content(size), 7, timeout=PATIENCE)
-    message = pair.two.wait(request, PATIENCE)
-    assert bytes(message) == content(size)
-    assert (message.match_info, message.length, message.status) == (7, size, Status.SUCCESS)
+def test_a_posted_receive_gets_the_message(pair):
+    for size in SIZES:
+        request = pair.two.ireceive(7, maximum=size)
+        pair.one.send(pair.partner, content(size), 7, timeout=PATIENCE)
+        message = pair.two.wait(request, PATIENCE)
+        assert bytes(message) == content(size)
+        assert (message.match_info, message.length, message.status) == (7, size, Status.SUCCESS)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_an_unexpected_message_waits_and_is_taken_whole(pair, size):
-    request = pair.one.isend(pair.partner, content(size), 7)
-    assert pair.two.probe(timeout=PATIENCE).length == size
-    assert bytes(pair.two.receive(timeout=PATIENCE)) == content(size)
-    assert pair.one.wait(request, PATIENCE) is Status.SUCCESS
+def test_an_unexpected_message_waits_and_is_taken_whole(pair):
+    for size in SIZES:
+        request = pair.one.isend(pair.partner, content(size), 7)
+        assert pair.two.probe(timeout=PATIENCE).length == size
+        assert bytes(pair.two.receive(timeout=PATIENCE)) == content(size)
+        assert pair.one.wait(request, PATIENCE) is Status.SUCCESS
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_a_synchronous_send_ends_when_the_message_is_matched(pair, size):
-    request = pair.one.issend(pair.partner, content(size), 7)
-    pair.two.probe(7, timeout=PATIENCE)
-    assert not pair.one.test(request)
-    assert bytes(pair.two.receive(7, maximum=size, timeout=PATIENCE)) == content(size)
-    assert pair.one.wait(request, PATIENCE) is Status.SUCCESS
+def test_a_synchronous_send_ends_when_the_message_is_matched(pair):
+    for size in SIZES:
+        request = pair.one.issend(pair.partner, content(size), 7)
+        pair.two.probe(7, timeout=PATIENCE)
+        assert not pair.one.test(request), size
+        assert bytes(pair.two.receive(7, maximum=size, timeout=PATIENCE)) == content(size)
+        assert pair.one.wait(request, PATIENCE) is Status.SUCCESS
 
 
 def test_an_answer_goes_to_the_source_of_a_message(pair):

@@ -75,16 +75,16 @@ def test_links_know_their_interfaces(links: Pair, cable: tuple[Port, Port]) -> N
         assert (link.name, link.address, link.mtu) == (port.interface, port.address, 1500)
 
 
-@pytest.mark.parametrize("count", [1, 2, FEW - 1, FEW, 5, 16, 17, 100, 1000])
-def test_batches_arrive_whole_and_in_order(links: Pair, count: int) -> None:
+def test_batches_arrive_whole_and_in_order(links: Pair) -> None:
     one, other = links
-    sent = numbered(other.address, count, sender=one.address)
-    before = time.time_ns()
-    assert one.send(batch(sent)) == count
-    assert receive(other, count) == sent
-    assert one.statistics() == LinkStatistics(sent=count)
-    assert other.statistics() == LinkStatistics(received=count)
-    assert before < time.time_ns()
+    total = 0
+    for count in (1, 2, FEW - 1, FEW, 5, 16, 17, 100, 1000):
+        sent = numbered(other.address, count, sender=one.address)
+        assert one.send(batch(sent)) == count
+        assert receive(other, count) == sent
+        total += count
+        assert one.statistics() == LinkStatistics(sent=total)
+        assert other.statistics() == LinkStatistics(received=total)
 
 
 def test_times_and_numbers_continue_from_batch_to_batch(links: Pair) -> None:
