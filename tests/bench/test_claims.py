@@ -359,6 +359,34 @@ def test_the_best_sizes_of_buffers_and_cells_are_judged():
     assert verdict_of("S3-F3-b", recording("cell-queue", inner)).outcome == "refuted"
 
 
+def test_the_places_that_a_receiver_polls_are_counted():
+    def recording(places: int) -> Recording:
+        points = [
+            replace(point(name, (1.0,) * 9), parameters={"senders": count}, counts={"places": polled, "memory": 2**20})
+            for name, polls in (("cell-queue, C", places), ("shared-buffer", 8))
+            for count, polled in ((1, 1), (8, polls))
+        ]
+        made = live("intranode", "messages of several senders", *points)
+        made.series[0] = replace(made.series[0], x="senders")
+        return made
+
+    found = verdict_of("S3-T5-e", recording(1))
+    assert (found.outcome, found.how) == ("confirmed", "counted")
+    assert "cell-queue, C: 1 with 1 MiB and 1 with 1 MiB" in found.numbers
+    assert verdict_of("S3-T5-e", recording(8)).outcome == "refuted"
+
+
+def test_copies_past_the_caches_are_judged_from_2_kib_on():
+    def recording(long: float) -> Recording:
+        sizes = (1024, 4096, 16384, 65536, 1 << 18, 1 << 20, 4 << 20)
+        points = [point("string, C", (10.0,) * 9, size) for size in sizes]
+        points += [point("past-caches, C", ((12.0 if size == 1024 else long),) * 9, size) for size in sizes]
+        return live("intranode", "copy, cold", *points)
+
+    assert verdict_of("S3-F2-a", recording(8.0)).outcome == "confirmed"
+    assert verdict_of("S3-F2-a", recording(11.0)).outcome == "refuted"
+
+
 @pytest.mark.parametrize("number", ["S4-F8-a", "S4-F8-b", "S4-F8-d", "S4-F8-e", "S4-F13-a"])
 def test_offload_is_judged_by_the_model_of_double_buffering(recorded, number):
     found = judged(recorded, [number])[0][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 import shutil
@@ -16,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
+from mxwire.bench.intranode.counters import PAGE_FAULTS, EventCounter, ProbedBuffer, missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError, Pool
-from mxwire.bench.intranode.memory import MEMORIES, pool_of
+from mxwire.bench.intranode.memory import MEMORIES, KeptPool, pool_of
 from mxwire.bench.intranode.registration import RegistrationCache, registration_times
 from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
 from mxwire.bench.intranode.study import (
@@ -74,7 +76,53 @@ def test_other_content_is_an_error():
 @pytest.mark.parametrize("contestant", ["shared-buffer", "cell-queue", "cell-queue, C"])
 def test_a_receiver_takes_messages_of_several_senders(pairs, contestant):
     found = pairs.senders(contestant, 3, 5000, 4)
-    assert set(found) == {"ns", "receiver", "senders"} and min(found.values()) >= 0
+    assert set(found) == {"ns", "receiver", "senders", "places", "memory"} and min(found.values()) >= 0
+    # The twin in C has one queue for all senders, and a program that plays a second time forks others.
+    assert found["places"] == (1 if contestant.endswith(IN_C) else 3)
+    again = pairs.senders(contestant, 6, 5000, 4)
+    assert again["places"] == (1 if contestant.endswith(IN_C) else 6) and again["memory"] > 1.7 * found["memory"]
+
+
+@pytest.mark.parametrize(
+    "contestant", ["slice", "slice, past caches", "numpy", "memcpy, C", "string, C", "past-caches, C"]
+)
+def test_copies_have_the_content_of_their_source(pairs, contestant):
+    """Both programs compare the last copy; its source and destination are not aligned."""
+    program, routine = pairs.copier(contestant), contestant.partition(", ")[0]
+    for size, step in ((1, 64), (5001, 5003), (40_000, 0)):
+        assert program.play(routine, size, 3, step, max(4 * step, size))["ns"] > 0
+    assert program.play("release", 0, 0, 0, 0) == {}
+
+
+def test_memory_is_kept_for_roles_with_the_same_length():
+    kept = KeptPool(full=False)
+    pool, first = kept.pieces(100, 3, 100, 1000)
+    first[0].view[:] = b"x" * 100
+    same, second = kept.pieces(100, 3, 100, 1000)
+    assert same is pool
+    # Cold memory was not used since: the messages continue behind the last ones, and begin again at the end.
+    assert [each.address - first[0].address for each in second] == [300, 400, 500]
+    assert [each.address - first[0].address for each in kept.pieces(100, 5, 100, 1000)[1]] == [600, 700, 800, 900, 0]
+    other, third = kept.pieces(100, 3, 0, 100)
+    assert other is not pool and bytes(third[0].view) == bytes(100)
+    kept.release()
+    source, pieces = KeptPool(full=True).pieces(600, 1, 0, 600)
+    source.check(pieces[0], pieces[0].view)
+
+
+def test_events_are_counted_or_the_reason_is_named():
+    """Page faults are counted by the kernel, on every machine; cache misses not by every processor."""
+    with EventCounter(*PAGE_FAULTS) as counter:
+        before = counter.read()
+        memory = mmap.mmap(-1, 64 * mmap.PAGESIZE)
+        memory[:: mmap.PAGESIZE] = bytes(64)
+        assert counter.read() - before >= 64
+        took, faults = ProbedBuffer(64 * mmap.PAGESIZE, counter).read()
+    assert took > 0 and faults >= 0
+    reason = missing_counter()
+    assert reason is None or reason.startswith("perf_event_open: ")
+    with pytest.raises(OSError, match="perf_event_open"):
+        EventCounter(0, 1 << 40)
 
 
 @pytest.mark.parametrize("slot", [512, 100_000])
@@ -187,7 +235,7 @@ def test_a_quick_study_has_all_series_and_reports(tmp_path):
     assert recording.complete and recording.facts[MISSING] == {}
     assert {each.name for each in recording.series} >= {
         *(TRIP, "rate by buffer size", "slowdown", "cache disturbance, L2", "cache disturbance, L3"),
-        *(ACCESS, "set-up", "tear-down", "registration", "messages of several senders"),
+        *(ACCESS, "set-up", "tear-down", "registration", "messages of several senders", "copy, warm", "copy, cold"),
     }
     trips = recording.named(TRIP)
     assert trips is not None
@@ -210,7 +258,8 @@ def test_a_quick_study_has_all_series_and_reports(tmp_path):
 def test_missing_mechanisms_are_listed_with_their_reasons(monkeypatch):
     monkeypatch.setattr(mechanism_named("mx-local"), "facts", mechanism_named("mx-local").facts)
     monkeypatch.setenv("MXWIRE_RUNTIME_DIR", "/nowhere/at/all")
-    found = refusals(("pipe", "mx-local"))
+    with ExitStack() as held:
+        found = refusals(PairStarter(held), ("pipe", "mx-local"))
     assert list(found) == ["mx-local"] and "/nowhere/at/all" in found["mx-local"]
 
 

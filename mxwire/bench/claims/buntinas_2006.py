@@ -14,16 +14,22 @@ from mxwire.bench.claims.claim import Check, ClaimEvidence, ClaimVerdict, Judge,
 from mxwire.bench.intranode.report import LOW, MEDIUM
 from mxwire.bench.intranode.study import (
     ACCESS,
-    DISTURBANCE,
+    COPY_SIZES,
+    DISTURBANCES,
     IN_C,
     LARGE,
+    PLACES,
     REGISTRATION,
+    SENDER_COUNTS,
+    SENDER_MEMORY,
+    SENDERS,
     SET_UP,
     SLOT_SIZES,
     SLOTS,
     SLOWED,
     STUDY,
     TRIP,
+    copy_series,
     operation_series,
 )
 from mxwire.words import size_text
@@ -32,6 +38,8 @@ _BUFFER, _CELLS, _GET, _PUT, _PTRACE, _TCP = "shared-buffer", "cell-queue", "cma
 _COLD: Final = operation_series("cold")
 _COPIED: Final = 65536
 """Message of the slowdown of the other side."""
+_PAST_FROM: Final = 2048
+"""Length from which the paper's copies past the caches were faster."""
 _PEAK: Final = 0.9
 """Share of the best rate from which a curve has its knee."""
 
@@ -49,7 +57,7 @@ def _rate(name: str, slot: int) -> Term:
 
 
 def _disturbed(name: str, side: str) -> Term:
-    return live(STUDY, DISTURBANCE[2], f"{name}, {side}", LARGE)
+    return live(STUDY, DISTURBANCES[0], f"{name}, {side}", LARGE)
 
 
 def _slowed(name: str) -> Term:
@@ -72,6 +80,23 @@ def _best_slot(name: str) -> Judge:
     return judge
 
 
+def _copied(routine: str, size: int) -> Term:
+    return live(STUDY, copy_series("cold"), routine + IN_C, size)
+
+
+def _polled_places(evidence: ClaimEvidence) -> ClaimVerdict:
+    """Judge whether a receiver polls one place for all senders with a queue of cells, and one each with buffers."""
+    few, many = SENDER_COUNTS[0], SENDER_COUNTS[-1]
+    numbers, grows = [], []
+    for name in (_CELLS + IN_C, _BUFFER):
+        places = [evidence.point(STUDY, SENDERS, name, count).counts for count in (few, many)]
+        grows.append(places[1][PLACES] > places[0][PLACES])
+        texts = (f"{each[PLACES]:g} with {size_text(int(each[SENDER_MEMORY]))}" for each in places)
+        numbers.append(f"{name}: {' and '.join(texts)} of shared memory")
+    text = f"places polled with {few} and {many} senders: {'; '.join(numbers)}"
+    return ClaimVerdict("confirmed" if grows == [False, True] else "refuted", text, "counted")
+
+
 CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     "S3-T2-a": tuple(
         Check(ratio(_trip(_BUFFER), _trip(each)), most=1) for each in (_CELLS, _GET, _PUT, _PTRACE, _TCP, "veth")
@@ -86,6 +111,14 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     "S3-T3-d": tuple(
         Check(ratio(live(STUDY, REGISTRATION, "cached", size), live(STUDY, REGISTRATION, "register", size)), most=0.5)
         for size in (4096, 1 << 20)
+    ),
+    "S3-F2-a": (
+        Check(ratio(_copied("past-caches", 1024), _copied("string", 1024)), least=1),
+        *(
+            Check(ratio(_copied("past-caches", size), _copied("string", size)), most=1)
+            for size in COPY_SIZES
+            if size > _PAST_FROM
+        ),
     ),
     "S3-F3-a": _best_slot(_BUFFER),
     "S3-F3-b": _best_slot(_CELLS),
@@ -115,4 +148,5 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         Check(live(STUDY, ACCESS, f"{each}, passive", size))
         for each, size in product((_GET, _PUT, "process-file"), (1, _COPIED))
     ),
+    "S3-T5-e": _polled_places,
 }

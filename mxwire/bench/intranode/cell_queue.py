@@ -27,6 +27,7 @@ class CellQueue(Mechanism):
         self._flags = SharedFlags(2 * CELLS)
         self._memory = mmap.mmap(-1, 2 * CELLS * self.slot)
         self._view = memoryview(self._memory)
+        self.shared_bytes = len(self._view)
         self._view[:: mmap.PAGESIZE] = bytes(-(-len(self._view) // mmap.PAGESIZE))
         self._next = [0, 0]
 

@@ -24,6 +24,8 @@ _POLLS: Final = 256
 _YIELDS: Final = 64
 """Yields before the other side is checked."""
 _PR_GET_DUMPABLE: Final = 3
+_PERIODS: Final = 4096
+"""Periods of the pattern that are copied into a pool at once."""
 PACKET: Final = 8192
 """Bytes per message of a queue of the kernel: the default of Linux for both kinds."""
 
@@ -78,10 +80,13 @@ class Pool:
     """Memory of a side, of which messages are pieces: full of :data:`PATTERN`, or zeros. All its pages exist."""
 
     def __init__(self, length: int, *, full: bool) -> None:
-        content = PATTERN if full else bytes(len(PATTERN))
-        self._memory = bytearray(content * -(-length // len(content)))
-        self.view = memoryview(self._memory)[:length]
+        self._memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+        self.view = memoryview(self._memory)
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        content = PATTERN * _PERIODS
+        for begin in range(0, length if full else 0, len(content)):
+            part = self.view[begin : begin + len(content)]
+            part[:] = content[: len(part)]
 
     def check(self, piece: Piece, found: memoryview) -> None:
         """Raise :class:`MechanismError` unless a message that arrived has the content of the source's piece."""
@@ -93,12 +98,15 @@ class Pool:
         """The message at ``begin``."""
         return Piece(self.view[begin : begin + size], self._address + begin)
 
-    def pieces(self, size: int, count: int, step: int) -> Sequence[Piece]:
-        """Messages that begin ``step`` bytes after each other, and from the start again at the end of the pool."""
+    def pieces(self, size: int, count: int, step: int, first: int = 0) -> Sequence[Piece]:
+        """Messages that begin ``step`` bytes after each other, and from the start again at the end of the pool.
+
+        ``first`` is the place of the first one, in steps.
+        """
         if not step:
             return [self.piece(0, size)] * count
         places = max((len(self.view) - size) // step + 1, 1)
-        distinct = [self.piece(place * step, size) for place in range(min(places, count))]
+        distinct = [self.piece((first + place) % places * step, size) for place in range(min(places, count))]
         return [distinct[number % len(distinct)] for number in range(count)]
 
 
@@ -171,6 +179,8 @@ class Mechanism(ABC):
         self.rank = 0
         self.partner = 0
         """Process id of the other side."""
+        self.shared_bytes = 0
+        """Shared memory of the pair for data, of mechanisms with buffers or cells."""
         self.open()
 
     @abstractmethod

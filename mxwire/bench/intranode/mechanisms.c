@@ -1,14 +1,17 @@
-/* The mechanisms of this package in C: the limit of each. Same lines as pair.py, for the roles trips and operations:
+/* The mechanisms of this package in C: the limit of each. Same lines as pair.py, for the roles trips, operations and
+ * release:
  *
  *     mechanisms MECHANISM SLOT PROCESSOR PROCESSOR [INTERFACE INTERFACE]
  *     mechanisms senders SENDERS SIZE COUNT PROCESSOR PROCESSOR
+ *     mechanisms copies PROCESSOR
  *
- * The second form is that of senders.py, with one queue of cells for all senders.
+ * The second form is that of senders.py, with one queue of cells for all senders; the third one that of copies.py.
  *
  * Two processes, one forked from the other. A mechanism is a row of the table at the end: open before the fork, join
  * after it, give and take. The interfaces are those of "veth", which the caller makes, as NAMESPACE/INTERFACE. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <emmintrin.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -35,7 +38,7 @@
 #include <unistd.h>
 
 enum { LINE = 64, PAGE = 4096, PACKET = 8192, SLOTS = 2, CELLS = 8, PERIOD = 251, MTU = 9000 };
-enum { BARE_ETHERTYPE = 0x88B6, LONGEST_PACKET = 65536, HEAP = 16 << 20, POLLS = 256, YIELDS = 4096 };
+enum { BARE_ETHERTYPE = 0x88B6, LONGEST_PACKET = 65536, HEAP = 16 << 20, POLLS = 256 };
 
 struct flag {
     _Alignas(LINE) atomic_long value;
@@ -45,12 +48,44 @@ static int rank;
 static pid_t partner;
 static size_t slot;
 static const char *interfaces[2];
+/* Removes what outlives the processes. */
+static void (*leave)(void);
 
+/* Also called by the handler of a signal, which may have interrupted printf. */
 static _Noreturn void fail(const char *call)
 {
-    printf("{\"error\": \"%s: %s\"}\n", call, strerror(errno));
-    fflush(stdout);
+    char line[256];
+    int length = snprintf(line, sizeof line, "{\"error\": \"%s: %s\"}\n", call, strerror(errno));
+    if (length > 0 && write(1, line, length < (int)sizeof line ? length : (int)sizeof line - 1) < 0)
+        _exit(2);
+    if (!rank && leave)
+        leave();
     _exit(1);
+}
+
+/* A side may block in a call of the kernel, for data that will not arrive. */
+static void child_ended(int number)
+{
+    siginfo_t ended = {0};
+    (void)number;
+    if (!waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) && ended.si_pid) {
+        errno = ECHILD;
+        fail("the other process");
+    }
+}
+
+static pid_t forked(void)
+{
+    pid_t parent = getpid(), child = fork();
+    if (child < 0)
+        fail("fork");
+    if (!child) {
+        /* The parent may have ended before this call. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+    }
+    return child;
 }
 
 static void *shared(size_t length)
@@ -61,22 +96,14 @@ static void *shared(size_t length)
     return memory;
 }
 
-/* Yield from time to time: the other side may have no processor of its own. The child dies with its parent; the parent
- * looks whether its child lives. */
+/* Yield from time to time: the other side may have no processor of its own. */
 static void relax(void)
 {
     static unsigned polls;
-    if (++polls % POLLS) {
+    if (++polls % POLLS)
         __builtin_ia32_pause();
-        return;
-    }
-    sched_yield();
-    siginfo_t ended = {0};
-    if (!rank && polls / POLLS % YIELDS == 0 && !waitid(P_PID, partner, &ended, WEXITED | WNOHANG | WNOWAIT) &&
-        ended.si_pid) {
-        errno = ECHILD;
-        fail("the other process");
-    }
+    else
+        sched_yield();
 }
 
 static void set(struct flag *flag, long value)
@@ -155,7 +182,7 @@ static char *take_slots(char *data, size_t length)
  * 1, and 0 ends a queue. */
 
 struct cell {
-    atomic_long next;
+    _Alignas(LINE) atomic_long next;
     size_t length;
     char data[];
 };
@@ -437,6 +464,8 @@ static char *take_stream(char *data, size_t length)
 {
     for (size_t done = 0; done < length;) {
         ssize_t part = read(reading, data + done, length - done);
+        if (!part)
+            errno = ECONNRESET;
         if (part <= 0)
             fail("read");
         done += part;
@@ -485,6 +514,9 @@ static void read_file(int file, char *data, char *place, size_t length)
 {
     for (size_t done = 0; done < length;) {
         ssize_t part = pread(file, data + done, length - done, (off_t)(intptr_t)place + done);
+        /* Nothing is read from a process that has ended. */
+        if (!part)
+            errno = ESRCH;
         if (part <= 0)
             fail("pread");
         done += part;
@@ -517,7 +549,7 @@ static char *take_by_ptrace(char *data, size_t length)
     int status;
     if (ptrace(PTRACE_ATTACH, partner, NULL, NULL))
         fail("ptrace");
-    if (waitpid(partner, &status, __WALL) < 0)
+    if (waitpid(partner, &status, __WALL) < 0 || !WIFSTOPPED(status))
         fail("waitpid");
     int file = open_process();
     read_file(file, data, place, length);
@@ -531,7 +563,10 @@ static char *take_by_ptrace(char *data, size_t length)
 static char *take_by_readv(char *data, size_t length)
 {
     struct iovec here = {data, length}, there = {offered(), length};
-    if (process_vm_readv(partner, &here, 1, &there, 1, 0) != (ssize_t)length)
+    ssize_t done = process_vm_readv(partner, &here, 1, &there, 1, 0);
+    if (done >= 0 && done != (ssize_t)length)
+        errno = EFAULT;
+    if (done != (ssize_t)length)
         fail("process_vm_readv");
     set(&offers[!rank].done, taken);
     return data;
@@ -540,7 +575,10 @@ static char *take_by_readv(char *data, size_t length)
 static void give_by_writev(char *data, size_t length)
 {
     struct iovec here = {data, length}, there = {offered(), length};
-    if (process_vm_writev(partner, &here, 1, &there, 1, 0) != (ssize_t)length)
+    ssize_t done = process_vm_writev(partner, &here, 1, &there, 1, 0);
+    if (done >= 0 && done != (ssize_t)length)
+        errno = EFAULT;
+    if (done != (ssize_t)length)
         fail("process_vm_writev");
     set(&offers[!rank].done, taken);
 }
@@ -615,7 +653,7 @@ static void nothing(void) {}
 
 static const struct mechanism {
     const char *name;
-    size_t slot;
+    size_t slot; /* of a buffer or cell; of "heap" and "veth" the longest message */
     void (*open)(void), (*join)(void), (*give)(char *, size_t);
     char *(*take)(char *, size_t);
     void (*close)(void);
@@ -623,7 +661,7 @@ static const struct mechanism {
     {"shared-buffer", 65536, open_slots, nothing, give_slots, take_slots, nothing},
     {"memfd", 65536, open_memfd, nothing, give_slots, take_slots, nothing},
     {"cell-queue", 32768, open_cells, nothing, give_cells, take_cells, nothing},
-    {"heap", 0, open_heap, nothing, give_heap, take_heap, nothing},
+    {"heap", HEAP, open_heap, nothing, give_heap, take_heap, nothing},
     {"system-v-queue", 0, open_system_v, nothing, give_system_v, take_system_v, close_system_v},
     {"posix-queue", 0, open_posix, nothing, give_posix, take_posix, nothing},
     {"pipe", 0, open_pipes, join_pipes, give_stream, take_stream, nothing},
@@ -635,7 +673,7 @@ static const struct mechanism {
     {"cma-get", 0, open_offers, permit, give_offer, take_by_readv, nothing},
     {"cma-put", 0, open_offers, permit, give_by_writev, take_offer, nothing},
     {"tcp", 0, open_tcp, join_sockets, give_stream, take_stream, nothing},
-    {"veth", 0, open_frames, nothing, give_frames, take_frames, nothing},
+    {"veth", LONGEST_PACKET, open_frames, nothing, give_frames, take_frames, nothing},
 };
 
 /* The pair. */
@@ -670,31 +708,83 @@ static double processor(int system)
     return spent->tv_sec * 1e9 + spent->tv_usec * 1e3;
 }
 
-/* The begin of message number "turn" in a pool. */
-static char *piece(char *pool, size_t length, size_t size, size_t step, long turn)
+/* Memory of a side, kept as in memory.py: its content is that of a source, or zeros. */
+struct pool {
+    char *memory;
+    size_t length;
+    long used; /* messages of the last step */
+    size_t step;
+};
+
+static void release(struct pool *pool)
 {
-    return step ? pool + (size_t)turn % ((length - size) / step + 1) * step : pool;
+    free(pool->memory);
+    *pool = (struct pool){0};
 }
 
-/* The content of a source is that of pair.py; a destination has zeros. */
-static void fill(char *pool, size_t length)
+static void use(struct pool *pool, size_t size, size_t step, size_t length, int full)
 {
+    if (!size || size > length) {
+        errno = EINVAL;
+        fail("a message of this length");
+    }
+    if (step != pool->step && step)
+        pool->used = (pool->used * pool->step + step - 1) / step;
+    pool->step = step;
+    if (length == pool->length)
+        return;
+    release(pool);
+    if (posix_memalign((void **)&pool->memory, PAGE, length)) {
+        errno = ENOMEM;
+        fail("posix_memalign");
+    }
+    pool->length = length;
+    pool->step = step;
     char pattern[PERIOD];
     for (int place = 0; place < PERIOD; place++)
-        pattern[place] = rank ? 0 : place;
+        pattern[place] = full ? place : 0;
     for (size_t place = 0; place < length; place += PERIOD)
-        memcpy(pool + place, pattern, part_of(length, place, PERIOD));
+        memcpy(pool->memory + place, pattern, part_of(length, place, PERIOD));
+}
+
+/* The message at "turn" after those that were used. */
+static char *piece(const struct pool *pool, size_t size, long turn)
+{
+    if (!pool->step)
+        return pool->memory;
+    return pool->memory + (size_t)(pool->used + turn) % ((pool->length - size) / pool->step + 1) * pool->step;
+}
+
+/* "place" is that of the message in the source's pool. */
+static void check(const char *arrived, size_t place, size_t size)
+{
+    for (size_t each = 0; each < size; each++)
+        if (arrived[each] != (char)((place + each) % PERIOD)) {
+            errno = EBADMSG;
+            fail("content");
+        }
 }
 
 static void play(const char *role, size_t size, long turns, size_t step, size_t length)
 {
-    char *pool, *arrived = NULL, *last = NULL;
+    static struct pool pool;
+    char *arrived = NULL, *last = NULL;
     long warm = turns / 10 + 1;
     double alone = 0, begin = 0, user = 0, system = 0;
     int trips = !strcmp(role, "trips");
-    if (posix_memalign((void **)&pool, PAGE, length + PAGE))
-        fail("posix_memalign");
-    fill(pool, length);
+    if (!strcmp(role, "release")) {
+        release(&pool);
+        pair->values[rank] = (struct values){0};
+        barrier();
+        return;
+    }
+    if ((chosen->take == take_heap || chosen->take == take_frames) && size > chosen->slot) {
+        errno = EMSGSIZE;
+        fail(chosen->name);
+    }
+    use(&pool, size, step, length, !rank);
+    if (rank)
+        memset(piece(&pool, size, turns - 1 + warm), 0, size);
     if (!trips) {
         barrier();
         begin = now();
@@ -707,7 +797,7 @@ static void play(const char *role, size_t size, long turns, size_t step, size_t 
             barrier();
             begin = now(), user = processor(0), system = processor(1);
         }
-        last = piece(pool, length, size, step, turn + warm);
+        last = piece(&pool, size, turn + warm);
         if (!trips)
             barrier();
         if (rank) {
@@ -724,13 +814,9 @@ static void play(const char *role, size_t size, long turns, size_t step, size_t 
     pair->values[rank] = (struct values){(now() - begin - alone) / messages, (processor(0) - user) / messages,
                                          (processor(1) - system) / messages};
     if (rank)
-        for (size_t place = 0; place < size; place++)
-            if (arrived[place] != (char)((last - pool + place) % PERIOD)) {
-                errno = EBADMSG;
-                fail("content");
-            }
+        check(arrived, last - pool.memory, size);
+    pool.used += turns + warm;
     barrier();
-    free(pool);
 }
 
 static void run_on(int processor_number)
@@ -738,34 +824,93 @@ static void run_on(int processor_number)
     cpu_set_t own;
     CPU_ZERO(&own);
     CPU_SET(processor_number, &own);
-    sched_setaffinity(0, sizeof own, &own);
+    if (sched_setaffinity(0, sizeof own, &own))
+        fail("sched_setaffinity");
+}
+
+/* Copies without the other side: as the C library chooses, by the processor's instruction for strings, and past the
+ * caches, as the paper's MMX stores. */
+
+static void copy_string(char *to, const char *from, size_t length)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(length) : : "memory");
+}
+
+static void copy_past(char *to, const char *from, size_t length)
+{
+    size_t head = part_of(length, 0, -(uintptr_t)to % sizeof(__m128i));
+    memcpy(to, from, head);
+    for (; length - head >= sizeof(__m128i); head += sizeof(__m128i))
+        _mm_stream_si128((__m128i *)(to + head), _mm_loadu_si128((const __m128i *)(from + head)));
+    memcpy(to + head, from + head, length - head);
+    _mm_sfence();
+}
+
+static void copy_usual(char *to, const char *from, size_t length) { memcpy(to, from, length); }
+
+static const struct routine {
+    const char *name;
+    void (*copy)(char *, const char *, size_t);
+} routines[] = {{"memcpy", copy_usual}, {"string", copy_string}, {"past-caches", copy_past}};
+
+static void copies(int processor_number)
+{
+    static struct pool from, to;
+    char line[256], role[32];
+    size_t size, step, length;
+    long turns;
+    run_on(processor_number);
+    while (fgets(line, sizeof line, stdin)) {
+        const struct routine *routine = NULL;
+        if (sscanf(line, "%31s %zu %ld %zu %zu", role, &size, &turns, &step, &length) != 5)
+            exit(2);
+        for (size_t number = 0; number < sizeof routines / sizeof *routines; number++)
+            if (!strcmp(role, routines[number].name))
+                routine = routines + number;
+        if (routine) {
+            use(&from, size, step, length, 1);
+            use(&to, size, step, length, 0);
+            memset(piece(&to, size, turns - 1), 0, size);
+            double begin = now();
+            for (long turn = 0; turn < turns; turn++)
+                routine->copy(piece(&to, size, turn), piece(&from, size, turn), size);
+            double took = now() - begin;
+            check(piece(&to, size, turns - 1), piece(&from, size, turns - 1) - from.memory, size);
+            from.used += turns, to.used += turns;
+            printf("{\"ns\": %.2f}\n", took / turns);
+        } else if (!strcmp(role, "release")) {
+            release(&from), release(&to);
+            printf("{}\n");
+        } else
+            exit(2);
+        fflush(stdout);
+    }
 }
 
 /* Messages are of one cell, so that those of several senders do not mix. */
 static int senders(int count, size_t size, long turns, int near, int far)
 {
     struct rusage others;
-    char *data = malloc(size);
+    struct pool pool = {0};
+    use(&pool, size, 0, size, 1);
     slot = size;
-    memset(data, 1, size);
     open_cells_of(count + 1);
-    pid_t parent = getpid();
     for (int side = 1; side <= count; side++) {
-        if (!(partner = fork())) {
+        if (!forked()) {
             rank = side;
-            partner = parent;
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
             run_on(far);
             for (long turn = 0; turn < turns; turn++)
-                give_cells_to(0, data, size);
+                give_cells_to(0, pool.memory, size);
             _exit(0);
         }
     }
     run_on(near);
+    memset(pool.memory, 0, size);
     double begin = now(), used = processor(0) + processor(1);
     for (long turn = 0; turn < turns * count; turn++)
-        take_cells(data, size);
+        take_cells(pool.memory, size);
     double took = now() - begin;
+    check(pool.memory, 0, size);
     used = processor(0) + processor(1) - used;
     while (wait(NULL) > 0)
         ;
@@ -773,8 +918,8 @@ static int senders(int count, size_t size, long turns, int near, int far)
     double spent = (others.ru_utime.tv_sec + others.ru_stime.tv_sec) * 1e9 +
                    (others.ru_utime.tv_usec + others.ru_stime.tv_usec) * 1e3;
     double messages = (double)turns * count;
-    printf("{\"ns\": %.1f, \"receiver\": %.1f, \"senders\": %.1f}\n", took / messages, used / messages,
-           spent / messages);
+    printf("{\"ns\": %.1f, \"receiver\": %.1f, \"senders\": %.1f, \"places\": 1, \"memory\": %zu}\n", took / messages,
+           used / messages, spent / messages, (count + 1) * CELLS * (sizeof(struct cell) + slot));
     return 0;
 }
 
@@ -782,6 +927,8 @@ int main(int count, char **words)
 {
     if (count == 7 && !strcmp(words[1], "senders"))
         return senders(atoi(words[2]), strtoul(words[3], NULL, 10), atol(words[4]), atoi(words[5]), atoi(words[6]));
+    if (count == 3 && !strcmp(words[1], "copies"))
+        return copies(atoi(words[2])), 0;
     if (count < 5)
         return 2;
     for (size_t number = 0; number < sizeof mechanisms / sizeof *mechanisms; number++)
@@ -795,15 +942,17 @@ int main(int count, char **words)
     interfaces[1] = count > 6 ? words[6] : NULL;
     pair = shared(sizeof *pair);
     chosen->open();
+    leave = chosen->close;
+    signal(SIGPIPE, SIG_IGN);
     int lines[2];
-    pid_t parent = getpid(), child;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, lines) || (child = fork()) < 0)
-        fail("fork");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, lines))
+        fail("socketpair");
+    /* Not for stops, which ptrace makes. */
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = child_ended, .sa_flags = SA_NOCLDSTOP | SA_RESTART}, NULL);
+    pid_t child = forked();
     rank = !child;
-    partner = child ? child : parent;
+    partner = child ? child : getppid();
     close(lines[!rank]);
-    if (rank)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
     run_on(atoi(words[3 + rank]));
     chosen->join();
     barrier();
@@ -830,6 +979,7 @@ int main(int count, char **words)
         }
     }
     if (!rank) {
+        signal(SIGCHLD, SIG_DFL);
         close(lines[0]);
         waitpid(child, NULL, 0);
         chosen->close();

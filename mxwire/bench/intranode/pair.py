@@ -3,9 +3,9 @@
     python -m mxwire.bench.intranode.pair MECHANISM SLOT PROCESSOR PROCESSOR
 
 It reads one role per line, as a name with numbers, and writes one line of JSON: the values of both sides, or an error.
-The twin in C (``mechanisms.c``) has the same lines for the first two roles. Data moves from side 0 to side 1, and in
+The twin in C (``mechanisms.c``) has the same lines for the first three roles. Data moves from side 0 to side 1, and in
 round trips back. Messages begin ``step`` bytes after each other in a pool of ``length`` bytes, and all at its begin if
-``step`` is 0. Times are in ns.
+``step`` is 0; the pool is kept for the next role with the same length. Times are in ns.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
 
 from mxwire.bench.intranode.catalogue import mechanism_named
+from mxwire.bench.intranode.counters import CACHE_MISSES, EventCounter, ProbedBuffer, missing_counter
 from mxwire.bench.intranode.mechanism import (
-    LINE,
     GetMechanism,
     Mechanism,
     MechanismError,
     OneSided,
+    Piece,
     Pool,
     SharedFlags,
     check_machine,
     reason_of,
 )
+from mxwire.bench.intranode.memory import KeptPool
 from mxwire.bench.intranode.registration import registration_times
 from mxwire.bench.intranode.window import AccessWindow
 from mxwire.bench.processors import read_use
@@ -46,7 +48,9 @@ _ARRIVED, _STOP, _COUNTED = 0, 2, 3
 """Flags of the pair: barriers passed by each side, the end of a role, and messages moved in it."""
 _LOOP: Final = 2000
 """Iterations of the loop that the other side runs: about 50 µs."""
-_SETUP_NS: Final = 200_000_000
+_SETUP_NS: Final = 50_000_000
+_SLOWED_NS: Final = 50_000_000
+"""Longest run of the loop while data moves."""
 _LONGEST_LINE: Final = 1 << 16
 
 
@@ -58,6 +62,7 @@ class Pair:
         self.lock_file = lock_file
         """Descriptor of a file without content, for locks."""
         self._barriers = 0
+        self.kept = KeptPool(full=not rank)
 
     def barrier(self) -> None:
         """Return when both sides have called it."""
@@ -70,6 +75,11 @@ class Pair:
         """Memory of this side, with the content of a source on side 0."""
         return Pool(length, full=not self.rank)
 
+    def check(self, pool: Pool, piece: Piece, arrived: memoryview | None) -> None:
+        """Raise :class:`MechanismError` unless the last message has arrived at this side with its content."""
+        if self.rank:
+            pool.check(piece, piece.view if arrived is None else arrived)
+
     @contextmanager
     def measured(self, turns: int, found: Values) -> Iterator[None]:
         """Add the processor time of this side per turn to the values."""
@@ -81,8 +91,7 @@ class Pair:
 
 def trips(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
     """Half round trips of ``turns`` messages in either direction, and the processor time per message."""
-    pool = pair.pool(length)
-    pieces = pool.pieces(size, turns + max(turns // 10, 1), step)
+    pool, pieces = pair.kept.pieces(size, turns + max(turns // 10, 1), step, length)
     give, take, clock = pair.mechanism.give, pair.mechanism.take, time.perf_counter_ns
     found: Values = {}
     arrived = None
@@ -100,33 +109,40 @@ def trips(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
                     give(piece)
                     take(piece)
         found["ns"] = (clock() - begin) / (2 * turns)
-    if pair.rank:
-        pool.check(pieces[-1], pieces[-1].view if arrived is None else arrived)
+    pair.check(pool, pieces[-1], arrived)
     return found
 
 
 def operations(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
     """The paper's method: a barrier and a message, without the time of barriers alone."""
-    pool = pair.pool(length)
+    pool, pieces = pair.kept.pieces(size, turns + max(turns // 10, 1), step, length)
     part = pair.mechanism.take if pair.rank else pair.mechanism.give
     clock, found = time.perf_counter_ns, dict[str, float]()
-    pair.barrier()
-    part(pool.piece(0, size))
+    arrived = None
+    for piece in pieces[:-turns]:
+        pair.barrier()
+        part(piece)
     pair.barrier()
     begin = clock()
     for _ in range(turns):
         pair.barrier()
     alone = clock() - begin
-    pieces = pool.pieces(size, turns, step)
     pair.barrier()
     begin = clock()
     with pair.measured(turns, found):
-        for piece in pieces:
+        for piece in pieces[-turns:]:
             pair.barrier()
-            part(piece)
+            arrived = part(piece)
     found["ns"] = (clock() - begin - alone) / turns
     pair.barrier()
+    pair.check(pool, pieces[-1], arrived)
     return found
+
+
+def release(pair: Pair, *_: int) -> Values:
+    """Free the memory that was kept."""
+    pair.kept.release()
+    return {}
 
 
 def _run_loop() -> None:
@@ -158,13 +174,15 @@ def slowdown(pair: Pair, size: int, turns: int) -> Values:
             mechanism.report_moved()
         else:
             mechanism.offer(piece)
-            begin = clock()
-            for _ in range(turns):
+            begin, done, end = clock(), 0, clock() + _SLOWED_NS
+            # A mechanism that stops this side leaves it little time.
+            while done < turns and (not done or clock() < end):
                 _run_loop()
+                done += 1
             took = clock() - begin
             pair.flags.set(_STOP, 1)
             mechanism.await_moved()
-            found = _burden(took, alone, pair.flags.get(_COUNTED))
+            found = _burden(took, alone * done // turns, pair.flags.get(_COUNTED))
     elif pair.rank:
         begin = clock()
         for _ in range(turns):
@@ -241,40 +259,38 @@ def registrations(pair: Pair, size: int, count: int) -> Values:
     return {} if pair.rank else registration_times(size, count)
 
 
-def disturbance(pair: Pair, size: int, level: int) -> Values:
-    """The share of a buffer of half a cache that a message drives out of the cache of ``level``, on each side.
+def disturbance(pair: Pair, size: int) -> Values:
+    """The share of a buffer of half a cache that a message drives out of the caches of both levels, on each side.
 
-    Measured by time, between that of the buffer in the cache and that of the buffer out of it, of the same round.
+    Measured by time, between that of the buffer in the cache and that of the buffer out of it, of the same round; and
+    as misses per line of the buffer, if the processor counts them for this process (``L2, misses``).
     """
-    lines = cache_bytes(level) // 2 // LINE
-    buffer = np.zeros(lines * LINE // 8, np.int64)
-    order = np.random.default_rng(1).permutation(lines) * (LINE // 8)
     walk = np.zeros(cold_bytes() // 8, np.int64)
     piece = pair.pool(size).piece(0, size)
-    clock = time.perf_counter_ns
-    into = np.zeros(lines, np.int64)
-
-    def read() -> int:
-        begin = clock()
-        np.take(buffer, order, out=into)
-        return clock() - begin
-
-    walk += 1
-    cold = read()
-    for _ in range(3):
-        hot = read()
-    pair.barrier()
-    if pair.rank:
-        pair.mechanism.take(piece)
-    else:
-        pair.mechanism.give(piece)
-    after = read()
-    pair.barrier()
-    return {"share": min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0)}
+    found: Values = {}
+    with ExitStack() as held:
+        counter = None if missing_counter() else held.enter_context(EventCounter(*CACHE_MISSES))
+        for level in (2, 3):
+            buffer = ProbedBuffer(cache_bytes(level) // 2, counter)
+            walk += 1
+            cold, _ = buffer.read()
+            for _ in range(3):
+                hot, least = buffer.read()
+            pair.barrier()
+            if pair.rank:
+                pair.mechanism.take(piece)
+            else:
+                pair.mechanism.give(piece)
+            after, misses = buffer.read()
+            pair.barrier()
+            found[f"L{level}"] = min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0)
+            if counter is not None:
+                found[f"L{level}, misses"] = max(misses - least, 0) / buffer.lines
+    return found
 
 
 ROLES: Final[dict[str, Callable[..., Values]]] = {
-    each.__name__: each for each in (trips, operations, slowdown, accesses, setups, registrations, disturbance)
+    each.__name__: each for each in (trips, operations, release, slowdown, accesses, setups, registrations, disturbance)
 }
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from mxwire.bench.intranode.catalogue import MECHANISMS, mechanism_named
+from mxwire.bench.intranode.memory import MEMORIES
 from mxwire.bench.intranode.study import (
     ACCESS,
-    DISTURBANCE,
+    COPY_SIZES,
+    DISTURBANCES,
     IN_C,
     LARGE,
     MISSING,
@@ -20,6 +22,7 @@ from mxwire.bench.intranode.study import (
     SLOWED,
     TEAR_DOWN,
     TRIP,
+    copy_series,
     operation_series,
 )
 from mxwire.bench.record import Measurement, Recording, Series
@@ -46,7 +49,7 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
         yield _by_mechanism(trips, estimate)
         yield from _ratio_blocks(trips)
         yield from _processor_blocks(trips)
-    for memory in ("warm", "paper", "cold"):
+    for memory in MEMORIES:
         series = recording.named(operation_series(memory))
         if series is not None:
             yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
@@ -58,7 +61,39 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
         elif series is not None:
             yield Heading(f"{name[:1].upper()}{name[1:]}, {series.unit}", 3)
             yield _by_mechanism(series, estimate)
+    yield from _copy_blocks(recording)
     yield from suitability_blocks(recording)
+
+
+def _copy_blocks(recording: Recording) -> Iterator[Block]:
+    """Rates of copies within a process, and the length from which those past the caches are faster."""
+    for memory in MEMORIES:
+        series = recording.named(copy_series(memory))
+        if series is None:
+            continue
+        yield Heading(f"Rate of copies within a process, {memory}, MiB/s", 3)
+        yield _by_mechanism(series, _rate_text)
+        found = copy_crossover(series)
+        if found is not None:
+            place = f"from {size_text(found)}" if found else "at no measured length"
+            yield Paragraph(
+                f"{memory}: copies past the caches are faster than those by the string instruction {place}."
+            )
+
+
+def copy_crossover(series: Series) -> int | None:
+    """The least length from which copies past the caches are always faster than those by the string instruction; 0 if
+    there is none, and None if either was not measured.
+    """
+    found = None
+    for size in reversed(COPY_SIZES):
+        past, string = (series.point(name + IN_C, size) for name in ("past-caches", "string"))
+        if past is None or string is None:
+            continue
+        if past.median >= string.median:
+            return found or 0
+        found = size
+    return found
 
 
 def _rate(point: Measurement) -> float:
@@ -193,7 +228,7 @@ def _is_free(recording: Recording, name: str) -> bool:
 
 
 def _caches(recording: Recording, name: str) -> str:
-    series = recording.named(DISTURBANCE[2])
+    series = recording.named(DISTURBANCES[0])
     if series is None:
         return ""
     texts = []
@@ -262,7 +297,8 @@ def intranode_figures(recording: Recording) -> Iterator[PageFigure]:
     """Times and rates over size, the sizes of buffers, and accesses to windows."""
     figures = (
         ([TRIP], "Half round trips", "Dashed: the same mechanism in C."),
-        ([operation_series(each) for each in ("warm", "paper", "cold")], "Operations", "The paper's method."),
+        ([operation_series(each) for each in MEMORIES], "Operations", "The paper's method."),
+        ([copy_series(each) for each in MEMORIES], "Copies within a process", "Slices and NumPy call the C library."),
         ([SLOTS], "Sizes of buffers and cells", "Rate of one long message."),
         ([ACCESS], "Accesses to a window", "Active: between fences. Passive: under a lock, while the target computes."),
     )

@@ -1,10 +1,11 @@
 """The program of several senders with one receiver, each pair with a mechanism of its own.
 
-    python -m mxwire.bench.intranode.senders MECHANISM SENDERS SIZE COUNT PROCESSOR ...
+    python -m mxwire.bench.intranode.senders MECHANISM PROCESSOR PROCESSOR
 
-Each sender gives ``COUNT`` messages, which the receiver takes from all of them in turn: it looks at as many places as
-there are senders. The program writes one line of JSON: the time per message, and the processor time of the receiver and
-of the senders per message, in ns; or an error. The twin of ``cell-queue`` in C has one queue for all senders.
+It reads lines ``senders SENDERS SIZE COUNT``. Each sender gives ``COUNT`` messages, which the receiver takes from all
+of them in turn. The program writes one line of JSON: the time per message, and the processor time of the receiver and
+of the senders per message, in ns; the places that the receiver polls, and the bytes of shared memory; or an error. The
+twin of ``cell-queue`` in C has one queue for all senders.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ def receive(name: str, senders: int, size: int, count: int, processors: list[int
     """
     mechanisms = [mechanism_named(name)() for _ in range(senders)]
     children = []
+    sys.stdout.flush()
     for place, each in enumerate(mechanisms):
         child = os.fork()
         if not child:
             _send(each, size, count, processors[1 + place % (len(processors) - 1)])
         children.append(child)
     pin(processors[0])
+    own_children = resource.getrusage(resource.RUSAGE_CHILDREN)
     for each, child in zip(mechanisms, children, strict=True):
         each.join(0, child)
         each.start()
@@ -64,24 +67,27 @@ def receive(name: str, senders: int, size: int, count: int, processors: list[int
     codes = [os.waitpid(child, 0)[1] for child in children]
     if any(codes):
         raise MechanismError("a sender has failed")
+    memory = sum(each.shared_bytes for each in mechanisms)
     for each in mechanisms:
         each.close()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     messages = senders * count
-    others = (used.ru_utime + used.ru_stime) * 1e9
-    return {"ns": took / messages, "receiver": own / messages, "senders": others / messages}
+    others = (used.ru_utime + used.ru_stime - own_children.ru_utime - own_children.ru_stime) * 1e9
+    times = {"ns": took / messages, "receiver": own / messages, "senders": others / messages}
+    return times | {"places": len(mechanisms), "memory": memory}
 
 
 def main() -> int:
     """Run the program."""
-    name, senders, size, count, *processors = sys.argv[1:]
+    name, *processors = sys.argv[1:]
     try:
         check_machine()
-        found = receive(name, int(senders), int(size), int(count), list(map(int, processors)))
+        for line in sys.stdin:
+            senders, size, count = map(int, line.split()[1:])
+            print(json.dumps(receive(name, senders, size, count, list(map(int, processors)))), flush=True)
     except (OSError, EOFError, MxwireError) as error:
-        print(json.dumps({"error": reason_of(error)}))
+        print(json.dumps({"error": reason_of(error)}), flush=True)
         return 1
-    print(json.dumps(found))
     return 0
 
 

@@ -29,6 +29,7 @@ class SharedBuffer(Mechanism):
 
     def _use(self, memory: mmap.mmap) -> None:
         self._memory, self._view = memory, memoryview(memory)
+        self.shared_bytes = self._length
         self._view[:: mmap.PAGESIZE] = bytes(-(-self._length // mmap.PAGESIZE))
 
     def join(self, rank: int, partner: int) -> None:

@@ -6,9 +6,12 @@ Contestants are ``<mechanism>`` and ``<mechanism>, C``. Series over ``size``: ``
 processor time of both sides as details), ``operation, warm``, ``operation, paper`` and ``operation, cold`` (µs, by the
 paper's method), ``window access`` (µs; ``<mechanism>, active`` and ``passive``). Over ``slot``: ``rate by buffer size``
 (MiB/s, of 4 MiB). Over ``message``: ``slowdown`` (µs per message of the other side's loop), ``slowdown, share`` (of the
-loop), ``cache disturbance, L2`` and ``L3`` (share of lines; ``<mechanism>, source`` and ``destination``). Over
+loop), ``cache disturbance, L2`` and ``L3`` (share of lines by time, and with ``, misses`` those that the processor
+counted; ``<mechanism>, source`` and ``destination``). Over
 ``count`` (1): ``set-up`` and ``tear-down`` (µs). ``registration`` (µs over ``size``): ``at once``, ``cached`` … Fact
-``missing``: the reason by mechanism.
+``missing``: the reason by mechanism. ``copy, warm`` and ``copy, cold`` (µs over ``size``): copies within a process, by
+routine. Points of ``messages of several senders`` count the ``places`` that the receiver polls, and the ``memory`` in
+bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +31,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
+from mxwire.bench.intranode.copies import PAST_CACHES
+from mxwire.bench.intranode.counters import missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError
 from mxwire.bench.intranode.memory import MEMORIES, pool_of
 from mxwire.bench.record import Conditions, Recording, load_average, now_text
@@ -45,12 +51,18 @@ SLOTS: Final = "rate by buffer size"
 SLOWDOWN: Final = "slowdown"
 SLOWED: Final = "slowdown, share"
 ACCESS: Final = "window access"
-DISTURBANCE: Final = {2: "cache disturbance, L2", 3: "cache disturbance, L3"}
+DISTURBANCE: Final = "cache disturbance"
+DISTURBANCES: Final = (f"{DISTURBANCE}, L2", f"{DISTURBANCE}, L3")
 SET_UP, TEAR_DOWN = "set-up", "tear-down"
 REGISTRATION: Final = "registration"
 SENDERS: Final = "messages of several senders"
 MISSING: Final = "missing"
 IN_C: Final = ", C"
+PLACES, SENDER_MEMORY = "places", "memory"
+"""Counts of a point of :data:`SENDERS`: places that the receiver polls, and bytes of shared memory."""
+PAST: Final = ", past caches"
+_ROUTINES: Final = ("slice", "slice" + PAST, "numpy", "memcpy" + IN_C, "string" + IN_C, "past-caches" + IN_C)
+COPY_SIZES: Final = (64, 256, 1024, 2048, 4096, 16384, 65536, 1 << 18, 1 << 20, 4 << 20)
 SIZES: Final = (1, 64, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20, 4 << 20, 16 << 20)
 _QUICK_SIZES: Final = (1, 65536)
 LARGE: Final = 4 << 20
@@ -60,23 +72,38 @@ SLOT_SIZES: Final = (*(1 << power for power in range(9, 21)), LARGE)
 _QUICK_LARGE: Final = 1 << 18
 SLOWDOWN_SIZES: Final = (1, 65536)
 EXPERIMENTS: Final = (
-    *("trips", "operations", "slots", "slowdown", "windows", "caches", "set-up", "registration", "senders"),
+    *("trips", "operations", "slots", "slowdown", "windows", "caches", "set-up", "registration", "senders", "copies"),
 )
 SENDER_COUNTS: Final = (1, 2, 4, 8)
 _MANY: Final = ("shared-buffer", "cell-queue", "cell-queue, C")
 """Contestants with several senders: buffers and queues per pair, and one queue for all."""
 _SENT: Final = 4096
+_SENT_BY_EACH: Final = 500
 _REGISTERED: Final = (4096, 65536, 1 << 20)
 _PATIENCE: Final = 120.0
 _END_PATIENCE: Final = 5.0
 _MIB: Final = 1 << 20
-_LOOPS: Final = 100
+_LOOPS: Final = 40
 """Runs of the other side's loop per round."""
+ROUND_NS: Final = 5_000_000
+"""Duration of the operations of a point in a round, unless :data:`LEAST_OPERATIONS` in all rounds take longer."""
+LEAST_OPERATIONS: Final = 100
+_MOST_TURNS: Final = 4000
+_QUICK_TURNS: Final = 10
+_SLOT_TURNS: Final = 4
+_SETUPS: Final = 100
+_LONG: Final = 1 << 20
+"""Messages of more bytes are accessed less often."""
 
 
 def operation_series(memory: str) -> str:
     """The series of the paper's method."""
     return f"operation, {memory}"
+
+
+def copy_series(memory: str) -> str:
+    """The series of copies within a process."""
+    return f"copy, {memory}"
 
 
 @dataclass(frozen=True)
@@ -101,43 +128,39 @@ class IntranodeStudy:
                 )
 
 
-class MechanismPair:
-    """A running pair: a program with two processes. Raises :class:`~.mechanism.MechanismError` if it cannot be used."""
+class RoleProgram:
+    """A running program, such as a pair, which answers roles with values.
 
-    def __init__(self, words: Sequence[str], package: Path | None) -> None:
-        environment = {} if package is None else {"PYTHONPATH": str(package)}
+    Raises :class:`~.mechanism.MechanismError` if it cannot be used.
+    """
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         self._child = ChildProcess(words, environment=environment, stderr=subprocess.DEVNULL)
 
     @property
     def pid(self) -> int:
-        """Process id of side 0."""
+        """Process id; of a pair that of side 0."""
         return self._child.pid
 
-    def play(self, role: str, *numbers: int) -> tuple[dict[str, float], dict[str, float]]:
-        """Play a role; the values of both sides."""
-        # A pair that has ended has written its reason.
+    def play(self, role: str, *numbers: int) -> Any:
+        """Play a role; its values, of a pair those of both sides."""
+        # A program that has ended has written its reason.
         with suppress(ChildEndedError):
             self._child.write_line(" ".join([role, *map(str, numbers)]).encode())
-        near, far = _answer(self._child)
-        return near, far
+        try:
+            line = self._child.read_line(_PATIENCE)
+        except ChildEndedError:
+            raise MechanismError("the program has ended without a reason") from None
+        if line is None:
+            raise MechanismError(f"the program does not answer within {_PATIENCE:g} s")
+        answer: Any = json.loads(line)
+        if "error" in answer:
+            raise MechanismError(answer["error"])
+        return answer
 
     def close(self) -> None:
-        """End both processes: by the end of their input, so that they can remove what outlives them."""
+        """End its processes: by the end of their input, so that they can remove what outlives them."""
         self._child.end(patience=_END_PATIENCE)
-
-
-def _answer(child: ChildProcess) -> Any:
-    """The next line of a pair; raise :class:`~.mechanism.MechanismError` if it is an error, or does not come."""
-    try:
-        line = child.read_line(_PATIENCE)
-    except ChildEndedError:
-        raise MechanismError("the pair has ended without a reason") from None
-    if line is None:
-        raise MechanismError(f"the pair does not answer within {_PATIENCE:g} s")
-    answer: Any = json.loads(line)
-    if "error" in answer:
-        raise MechanismError(answer["error"])
-    return answer
 
 
 class PairStarter:
@@ -148,7 +171,7 @@ class PairStarter:
         self.processors = machine.placement()
         self.package = package
         """Folder with the compiled mxwire that pairs run; None: the one that runs here."""
-        self._open: dict[tuple[str, int], MechanismPair] = {}
+        self._open: dict[tuple[str, ...], RoleProgram] = {}
         self.refusal: str | None = None
         """The reason why there are no twins in C; None if there are."""
         self._program = ""
@@ -161,30 +184,53 @@ class PairStarter:
         except MxwireError as error:
             self.refusal = str(error)
 
-    def pair(self, contestant: str, slot: int = 0) -> MechanismPair:
+    def pair(self, contestant: str, slot: int = 0) -> RoleProgram:
         """The pair of a contestant."""
-        if (contestant, slot) not in self._open:
-            made = MechanismPair(self._words(contestant, slot), self.package)
-            self._held.callback(made.close)
-            self._open[contestant, slot] = made
-        return self._open[contestant, slot]
+        return self._program_of(tuple(self._words(contestant, slot)))
 
     def senders(self, contestant: str, senders: int, size: int, count: int) -> dict[str, float]:
-        """Times per message of several senders, in ns; see ``senders.py``."""
-        numbers = [str(each) for each in (senders, size, count, *self.processors)]
+        """Values of several senders; see ``senders.py``."""
         name, _, in_c = contestant.partition(", ")
-        words = [sys.executable, "-P", "-m", "mxwire.bench.intranode.senders", name, *numbers]
-        child = ChildProcess([self._program, "senders", *numbers] if in_c else words, stderr=subprocess.DEVNULL)
-        self._held.callback(child.end)
-        found: dict[str, float] = _answer(child)
-        child.end(patience=_END_PATIENCE)
+        found: dict[str, float]
+        if not in_c:
+            program = self._program_of((*_module("senders"), name, *map(str, self.processors)))
+            found = program.play("senders", senders, size, count)
+            return found
+        numbers = map(str, (senders, size, count, *self.processors))
+        program = RoleProgram([self._program, "senders", *numbers], {})
+        try:
+            found = program.play("")
+        finally:
+            program.close()
         return found
+
+    def copier(self, contestant: str) -> RoleProgram:
+        """The program of a routine that copies; see ``copies.py``."""
+        processor = str(self.processors[0])
+        if contestant.endswith(IN_C):
+            return self._program_of((self._program, "copies", processor))
+        tunables = PAST_CACHES if contestant.endswith(PAST) else {}
+        return self._program_of((*_module("copies"), processor), tunables)
+
+    def close(self, programs: Collection[RoleProgram]) -> None:
+        """End programs that are not needed any more."""
+        for each in programs:
+            each.close()
+        self._open = {words: program for words, program in self._open.items() if program not in programs}
+
+    def _program_of(self, words: tuple[str, ...], environment: Mapping[str, str] | None = None) -> RoleProgram:
+        key = (*words, *(environment or {}))
+        if key not in self._open:
+            package = {} if self.package is None else {"PYTHONPATH": str(self.package)}
+            self._open[key] = RoleProgram(words, {**package, **(environment or {})})
+            self._held.callback(self._open[key].close)
+        return self._open[key]
 
     def _words(self, contestant: str, slot: int) -> list[str]:
         mechanism, _, in_c = contestant.partition(", ")
         place = [mechanism, str(slot), *map(str, self.processors)]
         if not in_c:
-            return [sys.executable, "-P", "-m", "mxwire.bench.intranode.pair", *place]
+            return [*_module("pair"), *place]
         if mechanism == "veth" and not self._ports:
             prefix = f"mxintra-c-{os.getpid()}"
             ports = self._held.enter_context(joined(((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1")), 9000))
@@ -192,16 +238,18 @@ class PairStarter:
         return [self._program, *place, *(self._ports if mechanism == "veth" else [])]
 
 
-def refusals(mechanisms: Sequence[str]) -> dict[str, str]:
+def _module(name: str) -> tuple[str, ...]:
+    return sys.executable, "-P", "-m", f"mxwire.bench.intranode.{name}"
+
+
+def refusals(pairs: PairStarter, mechanisms: Sequence[str]) -> dict[str, str]:
     """The reason why each mechanism cannot be used here, found by a message of one byte; usable ones are left out."""
     found = {}
-    with ExitStack() as held:
-        pairs = PairStarter(held)
-        for each in mechanisms:
-            try:
-                pairs.pair(each).play("trips", 1, 1, 0, 1)
-            except MechanismError as error:
-                found[each] = str(error)
+    for each in mechanisms:
+        try:
+            pairs.pair(each).play("trips", 1, 1, 0, 1)
+        except MechanismError as error:
+            found[each] = str(error)
     return found
 
 
@@ -222,11 +270,13 @@ class _IntranodeRun:
         self._turns = Turns(recording, options.progress)
         self.usable: list[str] = []
         self.contestants: list[str] = []
-        self._counts: dict[tuple[str, str, int], int] = {}
+        self._slotted: set[RoleProgram] = set()
+        self.routines: list[str] = []
+        self._counts: dict[tuple[int, str, int, int], int] = {}
 
     def find_usable(self) -> None:
         """Try all mechanisms, and record the reasons of those that cannot be used."""
-        missing = refusals(self.study.mechanisms)
+        missing = refusals(self._pairs, self.study.mechanisms)
         self.recording.facts[MISSING] = missing
         self.recording.remarks += [f"{name}: missing: {reason}" for name, reason in missing.items()]
         self.usable = [each for each in self.study.mechanisms if each not in missing]
@@ -237,6 +287,10 @@ class _IntranodeRun:
         for each in self.usable:
             twins = [each + IN_C] if self._pairs.refusal is None and each not in WITHOUT_TWIN else []
             self.contestants += [each, *twins]
+        self.routines = [each for each in _ROUTINES if self._pairs.refusal is None or not each.endswith(IN_C)]
+        counter = missing_counter()
+        if counter is not None and "caches" in self.study.experiments:
+            self.recording.remarks.append(f"cache misses: not counted: {counter}")
 
     def play(self, name: str, measure: Callable[[str], None], contestants: Sequence[str]) -> None:
         """Let contestants take turns."""
@@ -250,12 +304,25 @@ class _IntranodeRun:
         played: dict[str, Callable[[int], None]] = {each: partial(_unnumbered, measure, each) for each in contestants}
         turns.play(played, self.options.rounds, warm_up=0)
 
-    def turns_of(self, role: str, contestant: str, size: int, step: int, length: int) -> int:
-        """Messages per round of a point, by the time of the first ones."""
-        key = role, contestant, size
+    def turns_of(self, program: RoleProgram, role: str, size: int, step: int, length: int) -> int:
+        """Turns per round of a point, found by a few: as many as fit into :data:`ROUND_NS`, or need to.
+
+        The time is that of the whole turn, which has barriers or messages in both directions.
+        """
+        if self.options.quick:
+            return _QUICK_TURNS
+        key = program.pid, role, size, step
         if key not in self._counts:
-            first = self._pairs.pair(contestant).play(role, size, 2, step, length)
-            self._counts[key] = self.options.operations(max(first[0]["ns"], 1.0))
+            # Fills the memory.
+            program.play(role, size, 2, step, length)
+            turns, wanted, least = 1, 0, -(-LEAST_OPERATIONS // self.options.rounds)
+            while turns * 10 < _MOST_TURNS and (not wanted or wanted > 10 * turns):
+                turns = turns * 10 if wanted else 2
+                begin = time.perf_counter_ns()
+                program.play(role, size, turns, step, length)
+                spent = (time.perf_counter_ns() - begin) / turns
+                wanted = min(max(least, int(ROUND_NS / spent)), _MOST_TURNS)
+            self._counts[key] = wanted
         return self._counts[key]
 
     def sizes_of(self, contestant: str) -> list[int]:
@@ -265,9 +332,11 @@ class _IntranodeRun:
 
     def trips(self, contestant: str) -> None:
         """Measure half round trips of all sizes."""
+        pair = self._pairs.pair(contestant)
         for size in self.sizes_of(contestant):
-            count = self.turns_of("trips", contestant, size, 0, size)
-            near, far = self._pairs.pair(contestant).play("trips", size, count, 0, size)
+            # A turn has two messages.
+            count = -(-self.turns_of(pair, "trips", size, 0, size) // 2)
+            near, far = pair.play("trips", size, count, 0, size)
             sides = ("near", near), ("far", far)
             details = {f"{kind} {side}": each[kind] / 1e3 for side, each in sides for kind in ("user", "system")}
             self.points.add(TRIP, contestant, near["ns"] / 1e3, details=details, size=size)
@@ -276,19 +345,38 @@ class _IntranodeRun:
         """Measure all sizes by the paper's method. A time that those of the barriers hide is left out."""
         kind = mechanism_named(contestant.partition(", ")[0]).facts
         measuring = 0 if kind.one_sided == ("put",) else 1
+        pair = self._pairs.pair(contestant)
         for size in self.sizes_of(contestant):
             step, length = pool_of(memory, size)
-            count = self.turns_of("operations", contestant, size, step, length)
-            found = self._pairs.pair(contestant).play("operations", size, count, step, length)[measuring]["ns"]
+            count = self.turns_of(pair, "operations", size, step, length)
+            found = pair.play("operations", size, count, step, length)[measuring]["ns"]
             if found > 0:
                 self.points.add(operation_series(memory), contestant, found / 1e3, size=size)
+        # The cold memory of all pairs would not fit into small machines.
+        pair.play("release", 0, 0, 0, 0)
+
+    def copies(self, memory: str, contestant: str) -> None:
+        """Measure copies of all sizes within a process."""
+        program, routine = self._pairs.copier(contestant), contestant.partition(", ")[0]
+        for size in COPY_SIZES[::4] if self.options.quick else COPY_SIZES:
+            step, length = pool_of(memory, size)
+            count = self.turns_of(program, routine, size, step, length)
+            found = program.play(routine, size, count, step, length)["ns"]
+            self.points.add(copy_series(memory), contestant, found / 1e3, size=size)
+        program.play("release", 0, 0, 0, 0)
 
     def slots(self, contestant: str) -> None:
         """Measure the rate of a long message by the size of buffers or cells."""
         for slot in SLOT_SIZES[:: 6 if self.options.quick else 1]:
             pair = self._pairs.pair(contestant, slot)
-            found = pair.play("trips", self.large, 1 if self.options.quick else 8, 0, self.large)[0]["ns"]
+            self._slotted.add(pair)
+            found = pair.play("trips", self.large, 1 if self.options.quick else _SLOT_TURNS, 0, self.large)[0]["ns"]
             self.points.add(SLOTS, contestant, self.large / _MIB / found * 1e9, slot=slot)
+
+    def close_slots(self) -> None:
+        """End the pairs with buffers and cells of other sizes: there are many."""
+        self._pairs.close(self._slotted)
+        self._slotted.clear()
 
     def slowdown(self, contestant: str) -> None:
         """Measure how far messages delay the other side."""
@@ -303,30 +391,32 @@ class _IntranodeRun:
     def windows(self, contestant: str) -> None:
         """Measure accesses to a window."""
         for size in self.sizes_of(contestant):
-            found = self._pairs.pair(contestant).play("accesses", size, 5 if self.options.quick else 50)[0]
+            turns = 5 if self.options.quick or size > _LONG else 50
+            found = self._pairs.pair(contestant).play("accesses", size, turns)[0]
             for name, value in found.items():
                 self.points.add(ACCESS, f"{contestant}, {name}", value / 1e3, size=size)
 
     def caches(self, contestant: str) -> None:
         """Measure the disturbance of both sides' caches."""
-        for level, series in DISTURBANCE.items():
-            size = min(self.large, max(self.sizes_of(contestant)))
-            both = self._pairs.pair(contestant).play("disturbance", size, level)
-            for side, found in zip(("source", "destination"), both, strict=True):
-                self.points.add(series, f"{contestant}, {side}", found["share"], message=size)
+        size = min(self.large, max(self.sizes_of(contestant)))
+        both = self._pairs.pair(contestant).play("disturbance", size)
+        for side, found in zip(("source", "destination"), both, strict=True):
+            for level, value in found.items():
+                self.points.add(f"{DISTURBANCE}, {level}", f"{contestant}, {side}", value, message=size)
 
     def set_up(self, contestant: str) -> None:
         """Measure opening and closing."""
-        found = self._pairs.pair(contestant).play("setups", 3 if self.options.quick else 1000)[0]
+        found = self._pairs.pair(contestant).play("setups", 3 if self.options.quick else _SETUPS)[0]
         self.points.add(SET_UP, contestant, found["open"] / 1e3, count=1)
         self.points.add(TEAR_DOWN, contestant, found["close"] / 1e3, count=1)
 
     def senders(self, contestant: str) -> None:
         """Measure messages of several senders, with the processor time of both sides."""
         for number in SENDER_COUNTS[::3] if self.options.quick else SENDER_COUNTS:
-            found = self._pairs.senders(contestant, number, _SENT, 10 if self.options.quick else 2000)
+            found = self._pairs.senders(contestant, number, _SENT, 10 if self.options.quick else _SENT_BY_EACH)
             details = {name: found[name] / 1e3 for name in ("receiver", "senders")}
-            self.points.add(SENDERS, contestant, found["ns"] / 1e3, details=details, senders=number)
+            counts = {name: found[name] for name in (PLACES, SENDER_MEMORY)}
+            self.points.add(SENDERS, contestant, found["ns"] / 1e3, details=details, counts=counts, senders=number)
 
     def registration(self, contestant: str) -> None:
         """Measure registration, which does not depend on the mechanism."""
@@ -367,7 +457,9 @@ def _declare(points: Points, study: IntranodeStudy) -> None:
     points.declare("MiB/s", SLOTS, x="slot")
     points.declare("µs per message", SLOWDOWN, x="message")
     points.declare("of the loop", SLOWED, x="message")
-    points.declare("of the lines", *DISTURBANCE.values(), x="message")
+    disturbances = *DISTURBANCES, *(f"{each}, misses" for each in DISTURBANCES)
+    points.declare("of the lines", *disturbances, x="message")
+    points.declare("µs", *(copy_series(each) for each in MEMORIES if each in study.memories))
     points.declare("µs", SET_UP, TEAR_DOWN, x="count", x_unit="time")
     points.declare("µs", REGISTRATION)
     points.declare("µs per message", SENDERS, x="senders", x_unit="processes")
@@ -387,7 +479,9 @@ def _measure(run: _IntranodeRun) -> None:
         ("set-up", run.set_up, run.usable),
         ("registration", run.registration, run.usable[:1]),
         ("senders", run.senders, [each for each in run.contestants if each in _MANY]),
+        *(("copies", partial(run.copies, each), run.routines) for each in run.study.memories),
     ]
     for name, measure, contestants in experiments:
         if name in chosen:
             run.play(name, measure, contestants)
+            run.close_slots()
