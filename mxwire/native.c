@@ -9,7 +9,9 @@
  *   send_frames     the loop of FrameSender.send_few (link/sender.py)
  *   RecordWriter    RecordWriter (link/record_ring.py)
  *   RecordReader    RecordReader (link/record_ring.py)
- *   ReplyForm       the loops of PullReplies.frames (protocol/card/replies.py), and over PullTransfer.reply (pull.py)
+ *   RunForm         the loops of PullReplies.frames (protocol/card/replies.py), over PullTransfer.reply (pull.py), and
+ *                   of MediumPacket.emit (protocol/library/outbound.py)
+ *   GatheredFrame   one of these frames, whose data is not copied: only ``send_frames`` takes it as it is
  *
  * tests/compiled/test_native.py compares the two. Numbers of a layout come from Python or from the kernel's headers.
  * All functions run with the interpreter's lock held, except where they wait or call the kernel.
@@ -585,6 +587,61 @@ static PyTypeObject SlotReaderType = {
     .tp_members = SlotReader_members,
 };
 
+/* GatheredFrame: a header, and data that stays in the memory of the application until the kernel copies it */
+
+#define RUN_HEADER_MAXIMUM 64
+
+typedef struct {
+    PyObject_HEAD
+    Py_buffer memory;
+    uint8_t *data;
+    Py_ssize_t header, length, padding;
+    uint8_t head[RUN_HEADER_MAXIMUM];
+} GatheredFrame;
+
+static const uint8_t zeros[RUN_HEADER_MAXIMUM];
+
+static void
+GatheredFrame_dealloc(GatheredFrame *self)
+{
+    PyBuffer_Release(&self->memory);
+    PyObject_Free(self);
+}
+
+static Py_ssize_t
+GatheredFrame_length(GatheredFrame *self)
+{
+    return self->header + self->length + self->padding;
+}
+
+static PyObject *
+GatheredFrame_bytes(GatheredFrame *self, PyObject *Py_UNUSED(nothing))
+{
+    PyObject *whole = PyBytes_FromStringAndSize(NULL, GatheredFrame_length(self));
+    if (whole == NULL)
+        return NULL;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(whole);
+    memcpy(out, self->head, (size_t)self->header);
+    memcpy(out + self->header, self->data, (size_t)self->length);
+    memset(out + self->header + self->length, 0, (size_t)self->padding);
+    return whole;
+}
+
+static PyMethodDef GatheredFrame_methods[] = {
+    {"__bytes__", (PyCFunction)GatheredFrame_bytes, METH_NOARGS, "Build the frame, with a copy of its data."},
+    {NULL},
+};
+static PySequenceMethods GatheredFrame_sequence = {.sq_length = (lenfunc)GatheredFrame_length};
+static PyTypeObject GatheredFrameType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "mxwire._native.GatheredFrame",
+    .tp_basicsize = sizeof(GatheredFrame),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = (destructor)GatheredFrame_dealloc,
+    .tp_as_sequence = &GatheredFrame_sequence,
+    .tp_methods = GatheredFrame_methods,
+};
+
 /* System calls with the interpreter's lock held before one without it. To give it up costs half as much as to send a
  * short frame, but compiled code that never does so would keep other threads from running. */
 #define HELD_CALLS 16
@@ -592,7 +649,31 @@ static PyTypeObject SlotReaderType = {
 /* Frames handed over in one system call. */
 #define SENT_AT_ONCE 64
 
-/* Send frames, each a bytes object, in as few system calls as possible; return the number sent before the first that is
+/* A header, its data, and the padding. */
+#define PIECES 3
+
+/* Prepare a message from a frame, which ``view`` keeps alive; return -1 with an exception if it is none. */
+static int
+compose(PyObject *frame, Py_buffer *view, struct iovec *pieces, struct mmsghdr *message)
+{
+    size_t count = 1;
+    if (Py_IS_TYPE(frame, &GatheredFrameType)) {
+        GatheredFrame *gathered = (GatheredFrame *)frame;
+        *view = (Py_buffer){.obj = Py_NewRef(frame)};
+        pieces[0] = (struct iovec){gathered->head, (size_t)gathered->header};
+        pieces[1] = (struct iovec){gathered->data, (size_t)gathered->length};
+        pieces[2] = (struct iovec){(void *)zeros, (size_t)gathered->padding};
+        count = gathered->padding ? 3 : 2;
+    } else {
+        if (PyObject_GetBuffer(frame, view, PyBUF_SIMPLE) < 0)
+            return -1;
+        pieces[0] = (struct iovec){view->buf, (size_t)view->len};
+    }
+    *message = (struct mmsghdr){.msg_hdr = {.msg_iov = pieces, .msg_iovlen = count}};
+    return 0;
+}
+
+/* Send frames, each a bytes object or gathered, in as few system calls as possible; return the number sent before the first that is
  * refused. */
 static PyObject *
 send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
@@ -609,22 +690,19 @@ send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t 
     /* Other code that runs meanwhile may change the list. */
     while (sent < PyList_GET_SIZE(arguments[1])) {
         Py_buffer views[SENT_AT_ONCE];
-        struct iovec pieces[SENT_AT_ONCE];
+        struct iovec pieces[SENT_AT_ONCE][PIECES];
         struct mmsghdr messages[SENT_AT_ONCE];
         int some = 0, done;
-        for (; some < SENT_AT_ONCE && sent + some < PyList_GET_SIZE(arguments[1]); some++) {
-            if (PyObject_GetBuffer(PyList_GET_ITEM(arguments[1], sent + some), &views[some], PyBUF_SIMPLE) < 0)
+        for (; some < SENT_AT_ONCE && sent + some < PyList_GET_SIZE(arguments[1]); some++)
+            if (compose(PyList_GET_ITEM(arguments[1], sent + some), &views[some], pieces[some], &messages[some]) < 0)
                 break;
-            pieces[some] = (struct iovec){views[some].buf, (size_t)views[some].len};
-            messages[some] = (struct mmsghdr){.msg_hdr = {.msg_iov = &pieces[some], .msg_iovlen = 1}};
-        }
         int last = sent + some >= PyList_GET_SIZE(arguments[1]), failed = PyErr_Occurred() != NULL;
         /* Only after the last frame: another thread that runs meanwhile may close the descriptor. */
         PyThreadState *released = !failed && ++calls >= HELD_CALLS && last ? PyEval_SaveThread() : NULL;
         if (failed)
             done = -1;
-        else if (some == 1)
-            done = send(descriptor, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT) < 0 ? -1 : 1;
+        else if (some == 1 && messages->msg_hdr.msg_iovlen == 1)
+            done = send(descriptor, pieces[0]->iov_base, pieces[0]->iov_len, MSG_DONTWAIT) < 0 ? -1 : 1;
         else
             done = sendmmsg(descriptor, messages, (unsigned)some, MSG_DONTWAIT);
         if (released != NULL) {
@@ -934,26 +1012,24 @@ static PyTypeObject RecordReaderType = {
     .tp_members = Records_members,
 };
 
-/* ReplyForm: single PULL_REPLYs that follow each other */
-
-#define REPLY_HEADER_MAXIMUM 64
+/* RunForm: single PULL_REPLYs that follow each other, or the fragments of a MEDIUM, which have no offset */
 
 typedef struct {
     PyObject_HEAD
-    uint8_t fixed[REPLY_HEADER_MAXIMUM];
+    uint8_t fixed[RUN_HEADER_MAXIMUM];
     Py_ssize_t header, shortest, sequence, length, offset;
-} ReplyForm;
+} RunForm;
 
 static int
-ReplyForm_init(ReplyForm *self, PyObject *arguments, PyObject *keywords)
+RunForm_init(RunForm *self, PyObject *arguments, PyObject *keywords)
 {
     const char *fixed;
     Py_ssize_t header, shortest, sequence, length, offset;
-    if (!no_keywords("ReplyForm", keywords) ||
+    if (!no_keywords("RunForm", keywords) ||
         !PyArg_ParseTuple(arguments, "y#nnnn", &fixed, &header, &shortest, &sequence, &length, &offset))
         return -1;
-    if (header > REPLY_HEADER_MAXIMUM || shortest < header || sequence < 0 || sequence + 1 > header || length < 0 ||
-        length + 2 > header || offset < 0 || offset + 4 > header) {
+    if (header > RUN_HEADER_MAXIMUM || shortest < header || shortest - header > RUN_HEADER_MAXIMUM || sequence < 0 || sequence + 1 > header || length < 0 ||
+        length + 2 > header || offset < -1 || offset + 4 > header) {
         PyErr_SetString(PyExc_ValueError, "the header has no such fields");
         return -1;
     }
@@ -982,10 +1058,56 @@ put_big_number(uint8_t *at, uint32_t number, int bytes)
         at[each] = (uint8_t)number;
 }
 
+/* Write the header of a frame: ``head``, with the fields in which the frames of a run differ. */
+static void
+put_head(RunForm *self, uint8_t *out, PyObject *head, uint32_t number, uint32_t length, uint32_t offset)
+{
+    memcpy(out, PyBytes_AS_STRING(head), (size_t)self->header);
+    put_big_number(out + self->sequence, number, 1);
+    put_big_number(out + self->length, length, 2);
+    if (self->offset >= 0)
+        put_big_number(out + self->offset, offset, 4);
+}
+
+/* A frame as a bytes object, with room for its header and a copy of its data. */
+static PyObject *
+whole_frame(RunForm *self, uint8_t **head, const uint8_t *data, Py_ssize_t length, Py_ssize_t padding)
+{
+    PyObject *frame = PyBytes_FromStringAndSize(NULL, self->header + length + padding);
+    if (frame == NULL)
+        return NULL;
+    *head = (uint8_t *)PyBytes_AS_STRING(frame);
+    memcpy(*head + self->header, data, (size_t)length);
+    memset(*head + self->header + length, 0, (size_t)padding);
+    return frame;
+}
+
+/* A frame with room for its header, whose data stays in ``memory``. */
+static PyObject *
+gathered_frame(RunForm *self, uint8_t **head, PyObject *memory, Py_ssize_t at, Py_ssize_t length, Py_ssize_t padding)
+{
+    GatheredFrame *frame = PyObject_New(GatheredFrame, &GatheredFrameType);
+    if (frame == NULL)
+        return NULL;
+    frame->memory.obj = NULL;
+    if (PyObject_GetBuffer(memory, &frame->memory, PyBUF_SIMPLE) < 0 || frame->memory.len - at < length) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_BufferError, "the memory has become shorter");
+        Py_DECREF(frame);
+        return NULL;
+    }
+    frame->data = (uint8_t *)frame->memory.buf + at;
+    frame->header = self->header;
+    frame->length = length;
+    frame->padding = padding;
+    *head = frame->head;
+    return (PyObject *)frame;
+}
+
 /* Build frames with the header ``head``, each with its length in bytes of ``data``, one after another; the first has
  * the given number and offset. */
 static PyObject *
-ReplyForm_build(ReplyForm *self, PyObject *const *arguments, Py_ssize_t given)
+build_run(RunForm *self, PyObject *const *arguments, Py_ssize_t given, int gathered)
 {
     if (given != 5 || !PyBytes_CheckExact(arguments[0]) || PyBytes_GET_SIZE(arguments[0]) != self->header ||
         !PyList_CheckExact(arguments[4])) {
@@ -1009,20 +1131,15 @@ ReplyForm_build(ReplyForm *self, PyObject *const *arguments, Py_ssize_t given)
             Py_CLEAR(frames);
             break;
         }
-        Py_ssize_t size = self->header + length;
-        PyObject *frame = PyBytes_FromStringAndSize(NULL, size < self->shortest ? self->shortest : size);
+        Py_ssize_t size = self->header + length, padding = size < self->shortest ? self->shortest - size : 0;
+        uint8_t *head;
+        PyObject *frame = gathered ? gathered_frame(self, &head, arguments[1], taken, length, padding)
+                                   : whole_frame(self, &head, (uint8_t *)data.buf + taken, length, padding);
         if (frame == NULL) {
             Py_CLEAR(frames);
             break;
         }
-        uint8_t *out = (uint8_t *)PyBytes_AS_STRING(frame);
-        memcpy(out, PyBytes_AS_STRING(arguments[0]), (size_t)self->header);
-        put_big_number(out + self->sequence, number + (uint32_t)each, 1);
-        put_big_number(out + self->length, (uint32_t)length, 2);
-        put_big_number(out + self->offset, offset + (uint32_t)taken, 4);
-        memcpy(out + self->header, (char *)data.buf + taken, (size_t)length);
-        if (size < self->shortest)
-            memset(out + size, 0, (size_t)(self->shortest - size));
+        put_head(self, head, arguments[0], number + (uint32_t)each, (uint32_t)length, offset + (uint32_t)taken);
         PyList_SET_ITEM(frames, each, frame);
         taken += length;
     }
@@ -1030,12 +1147,24 @@ ReplyForm_build(ReplyForm *self, PyObject *const *arguments, Py_ssize_t given)
     return frames;
 }
 
+static PyObject *
+RunForm_build(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
+{
+    return build_run(self, arguments, given, 0);
+}
+
+static PyObject *
+RunForm_gather(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
+{
+    return build_run(self, arguments, given, 1);
+}
+
 /* Copy the data of at most ``count`` frames from ``place`` into memory, from ``at`` on, while they have the same length
  * as the first, and continue it; return their number. */
 static PyObject *
-ReplyForm_fill(ReplyForm *self, PyObject *const *arguments, Py_ssize_t given)
+RunForm_fill(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
 {
-    if (given != 5 || !PyList_CheckExact(arguments[0])) {
+    if (given != 5 || !PyList_CheckExact(arguments[0]) || self->offset < 0) {
         PyErr_SetString(PyExc_TypeError, "fill takes a list, a place, a count, memory and an offset");
         return NULL;
     }
@@ -1073,19 +1202,20 @@ ReplyForm_fill(ReplyForm *self, PyObject *const *arguments, Py_ssize_t given)
     return PyLong_FromSsize_t(done);
 }
 
-static PyMethodDef ReplyForm_methods[] = {
-    {"build", (PyCFunction)(void (*)(void))ReplyForm_build, METH_FASTCALL, "Build the frames of a run."},
-    {"fill", (PyCFunction)(void (*)(void))ReplyForm_fill, METH_FASTCALL, "Copy the data of a run into memory."},
+static PyMethodDef RunForm_methods[] = {
+    {"build", (PyCFunction)(void (*)(void))RunForm_build, METH_FASTCALL, "Build the frames of a run."},
+    {"gather", (PyCFunction)(void (*)(void))RunForm_gather, METH_FASTCALL, "Gather the frames of a run."},
+    {"fill", (PyCFunction)(void (*)(void))RunForm_fill, METH_FASTCALL, "Copy the data of a run into memory."},
     {NULL},
 };
-static PyTypeObject ReplyFormType = {
+static PyTypeObject RunFormType = {
     PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "mxwire._native.ReplyForm",
-    .tp_basicsize = sizeof(ReplyForm),
+    .tp_name = "mxwire._native.RunForm",
+    .tp_basicsize = sizeof(RunForm),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = PyType_GenericNew,
-    .tp_init = (initproc)ReplyForm_init,
-    .tp_methods = ReplyForm_methods,
+    .tp_init = (initproc)RunForm_init,
+    .tp_methods = RunForm_methods,
 };
 
 /* The module */
@@ -1117,7 +1247,7 @@ PyInit__native(void)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     PyTypeObject *types[] = {&StructType, &LockType, &SlotReaderType, &RecordWriterType, &RecordReaderType,
-                             &ReplyFormType};
+                             &RunFormType, &GatheredFrameType};
     for (size_t each = 0; module != NULL && each < sizeof types / sizeof *types; each++)
         if (PyModule_AddType(module, types[each]) < 0)
             Py_CLEAR(module);

@@ -243,8 +243,10 @@ class Core:
         """Number of steps so far."""
         self._numbered = [_NumberedLink(number, each) for number, each in enumerate(self.links)]
         for number, each in enumerate(self.links):
+            outgoing = node.interfaces[number].outgoing
+            outgoing.gathers = getattr(each, "gathers", False)
             if isinstance(each, RoomLink):
-                node.interfaces[number].outgoing.room = each.room
+                outgoing.room = each.room
         self._due: int | None = None
         self._due_known = False
         self._deadline_checked = self.now

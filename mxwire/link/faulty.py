@@ -129,7 +129,7 @@ class FaultyLink(LinkWrapper):
         super().wake()
 
     def fileno(self) -> int:
-        """Descriptor that is readable when frames have arrived or are due, or when woken."""
+        """Descriptor that is readable when frames have arrived or are due."""
         return -1 if self._closed else self._waiting.fileno()
 
     def statistics(self) -> LinkStatistics:

@@ -20,6 +20,7 @@ from mxwire.link.ring_socket import RingSocket
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import FrameSender
+from mxwire.native import native
 
 RING_BYTES: Final = 16 << 20
 """Default ring size: more bytes than a busy host has in flight; a ring larger than the CPU cache is slower."""
@@ -46,6 +47,8 @@ class PacketLink(RingSocket):
     def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
         super().__init__(interface, opened, ring)
         self._sender = FrameSender(opened)
+        self.gathers = native is not None
+        """True if ``send_few`` also takes frames whose data is gathered from the memory of the application."""
         self._foreign = 0
 
     @classmethod

@@ -44,7 +44,6 @@ class RingSocket:
         self._waiting = select.poll()
         self._waiting.register(opened.fileno(), select.POLLIN)
         self._waiting.register(self._wakeup.fileno(), select.POLLIN)
-        self._both: select.epoll | None = None
         self._closed = False
         self._down = not interface.up
         self._reports_removal = True
@@ -175,15 +174,11 @@ class RingSocket:
         self._wakeup.set()
 
     def fileno(self) -> int:
-        """Descriptor that is readable when ``receive`` would return frames, or was woken."""
-        if self._closed:
-            return -1
-        if self._both is None:
-            # Created on first use: its registration costs kernel time for each received frame.
-            self._both = select.epoll()
-            self._both.register(self._socket.fileno(), select.EPOLLIN)
-            self._both.register(self._wakeup.fileno(), select.EPOLLIN)
-        return self._both.fileno()
+        """Descriptor that is readable when ``receive`` would return frames; -1 once closed.
+
+        It is the socket itself: an epoll around it would cost kernel time for each frame, received or sent.
+        """
+        return -1 if self._closed else self._socket.fileno()
 
     def _count_drops(self) -> None:
         if not self._closed:
@@ -198,8 +193,6 @@ class RingSocket:
             return
         self._count_drops()
         self._closed = True
-        if self._both is not None:
-            self._both.close()
         self._wakeup.close()
         self._release()
 

@@ -43,7 +43,7 @@ class FrameSender:
         return sent
 
     def send_few(self, frames: list[bytes] | list[memoryview]) -> int:
-        """Send single frames; return the number sent."""
+        """Send single frames, of which the part in C also takes gathered ones; return the number sent."""
         count = len(frames)
         if _send_frames is None and count >= FEW:
             return self.send(FrameBatch.from_frames(map(bytes, frames)))
@@ -64,9 +64,10 @@ class FrameSender:
                 sent += 1
         return sent
 
-    def _one_by_one(self, frames: list[bytes] | list[memoryview]) -> int:
+    def _one_by_one(self, frames: list[Any]) -> int:
         def one(first: int, _end: int) -> int:
-            self._send(frames[first], _FLAGS)
+            # A copy of a gathered frame only.
+            self._send(bytes(frames[first]), _FLAGS)
             return 1
 
         return send_all(one, len(frames), SendBackoff(self._socket))

@@ -200,6 +200,36 @@ def test_frames_are_sent_up_to_the_first_that_is_refused(native):
         assert native.send_frames(-1, [b"a"]) == 0
 
 
+def test_gathered_frames_are_sent_like_others_and_hold_their_memory(native):
+    form, head, memory = native.RunForm(*REPLY_PARTS), bytes(range(len(REPLY_PARTS[0]))), bytearray(range(100))
+    frames = form.gather(head, memory, 3, 0, [50, 1, 0])
+    # Their data is that of the moment at which they are sent.
+    memory[0] = 77
+    copies = form.build(head, memory, 3, 0, [50, 1, 0])
+    one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with one, two:
+        for place in range(3):
+            assert native.send_frames(one.fileno(), [frames[place]]) == 1
+            assert two.recv(100) == copies[place]
+        assert native.send_frames(one.fileno(), [b"first", *frames, b"last"]) == 5
+        assert [two.recv(100) for _ in range(5)] == [b"first", *copies, b"last"]
+    with pytest.raises(BufferError):
+        memory.clear()
+    frames.clear()
+    memory.clear()
+    with pytest.raises(TypeError):
+        native.GatheredFrame()
+
+
+def test_a_run_without_offsets_is_gathered_and_never_taken(native):
+    fixed, shortest, number, length, _ = REPLY_PARTS
+    form, head = native.RunForm(fixed, shortest, number, length, -1), bytes(len(fixed))
+    (one, two) = form.build(head, b"ab", 7, 99, [1, 1])
+    assert (one[number], two[number], one[length : length + 2], two[length + 2 :].strip(b"\0")) == (7, 8, b"\0\1", b"b")
+    with pytest.raises(TypeError):
+        form.fill([one], 0, 1, bytearray(9), 0)
+
+
 # Runs of replies to PULLs.
 
 PAYLOAD = 48
@@ -221,7 +251,7 @@ def reply(number: int, offset: int, data: bytes) -> PullReply:
 
 @pytest.fixture(scope="module")
 def form(native) -> Any:
-    return native.ReplyForm(*REPLY_PARTS)
+    return native.RunForm(*REPLY_PARTS)
 
 
 PLACES = st.sampled_from([0, 1, 250, 255]), st.sampled_from([0, 4096, (1 << 32) - 100])
@@ -236,12 +266,16 @@ def test_replies_are_built_as_by_the_codec(form, lengths, number, offset):
     head = REPLIES.build(reply(0, 0, b""))[: len(REPLY_PARTS[0])]
     for memory in (data, memoryview(bytearray(data)), memoryview(data)[:taken]):
         assert form.build(head, memory, number, offset, lengths) == expected
-    for wrong in ([taken + 1], [-1], [*lengths, 1], [1 << 16], [1 << 70]):
-        with pytest.raises((ValueError, OverflowError)):
-            form.build(head, data[:taken], number, offset, wrong)
-    for wrong in (head[:-1], head + b"a", bytearray(head)):
-        with pytest.raises(TypeError):
-            form.build(wrong, data, number, offset, lengths)
+        gathered = form.gather(head, memory, number, offset, lengths)
+        assert [bytes(each) for each in gathered] == expected
+        assert [len(each) for each in gathered] == [len(each) for each in expected]
+    for make in (form.build, form.gather):
+        for wrong in ([taken + 1], [-1], [*lengths, 1], [1 << 16], [1 << 70]):
+            with pytest.raises((ValueError, OverflowError)):
+                make(head, data[:taken], number, offset, wrong)
+        for wrong in (head[:-1], head + b"a", bytearray(head)):
+            with pytest.raises(TypeError):
+                make(wrong, data, number, offset, lengths)
 
 
 @given(
@@ -302,10 +336,12 @@ def test_a_form_of_replies_checks_its_arguments(native, form):
         (fixed, len(fixed) - 1, *offsets),
         (fixed, shortest, len(fixed), *offsets[1:]),
         (fixed, shortest, offsets[0], -1, offsets[2]),
+        (fixed, shortest, offsets[0], offsets[1], -2),
+        (fixed, len(fixed) + 65, *offsets),
         (fixed, shortest, *offsets[:2], len(fixed) - 3),
     ):
         with pytest.raises(ValueError, match="no such fields"):
-            native.ReplyForm(*wrong)
+            native.RunForm(*wrong)
     with pytest.raises(BufferError):
         form.fill([], 0, 1, b"read-only", 0)
     for arguments in (((), 0, 1, bytearray(), 0), ([], 0, 1, bytearray()), ([], "0", 1, bytearray(), 0)):

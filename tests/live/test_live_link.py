@@ -362,9 +362,8 @@ def test_waking_ends_a_receive_in_another_thread(links: Pair, timeout: float | N
 
 def test_waking_before_a_receive_ends_that_one_only(links: Pair) -> None:
     links[0].wake()
-    assert readable(links[0])
     assert len(links[0].receive(None)) == 0
-    assert not readable(links[0])
+    assert len(links[0].receive(0.01)) == 0
 
 
 def test_the_descriptor_is_readable_when_frames_wait(links: Pair) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.frames import FrameBatch
+from mxwire.native import native
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import MXOE, omx
@@ -119,6 +120,43 @@ def test_a_few_replies_leave_without_a_batch():
     outgoing._pieces, outgoing.frames, outgoing.bulk_bytes = pieces, 10, 1
     batch = world.nodes[0].transmit_few(world.now, limit=9)
     assert isinstance(batch, FrameBatch) and [batch.frame(place) for place in range(10)] == replies
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_gathered_frames_are_those_that_are_copied(dialect):
+    """Messages of several fragments and replies to PULLs, by themselves, together and in a batch.
+
+    An interpreted mxwire copies all of them.
+    """
+    payload = DIALECTS[dialect].fragment_payload
+    found = []
+    for gathers in (False, native is not None):
+        world = World(dialect=DIALECTS[dialect])
+        one, two, there, _ = world.pair()
+        node, leaving = world.nodes[0], []
+        node.interfaces[0].outgoing.gathers = gathers
+
+        def take(limit: int, node=node, world=world, leaving=leaving) -> None:
+            frames = node.transmit_few(world.now, limit=limit)
+            if isinstance(frames, FrameBatch):
+                frames = [frames.frame(place) for place in range(len(frames))]
+            leaving.append([bytes(each) for each in frames])
+
+        two.receive(bytearray(40_000))
+        one.send(there, pattern(40_000))
+        take(FEW)
+        world.nodes[1].receive_few(leaving[0], world.now)
+        asked = world.nodes[1].transmit_few(world.now)
+        for limit in (FEW, 0):
+            for length in (payload, payload + 1, 2 * payload, 3 * payload + 1):
+                one.send(there, pattern(length))
+                take(limit)
+            node.receive_few(asked, world.now)
+            one.send(there, pattern(2 * payload))
+            take(limit)
+            world.now += 1000
+        found.append(leaving)
+    assert found[0] == found[1] and len(found[0][5]) > 10
 
 
 def test_handlers_that_raise_are_heard():

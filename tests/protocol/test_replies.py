@@ -83,4 +83,5 @@ def test_any_blocks_of_two_transfers(dialect, blocks, first, pieces):
         replies = PullReplies(asked, length, region, port, count)
         out = np.empty(sum(replies.lengths), np.uint8)
         replies.write(out)
-        assert out.tobytes() == b"".join(replies.frames()) == expected(asked, data, dialect)
+        assert out.tobytes() == b"".join(replies.frames(False)) == expected(asked, data, dialect)
+        assert b"".join(map(bytes, replies.frames(True))) == out.tobytes()

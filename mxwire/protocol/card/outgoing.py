@@ -36,6 +36,7 @@ _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
 
+_GATHERED: Final[Any] = None if native is None else native.GatheredFrame
 FEW: Final = 64 if native is None else 256
 """Up to this number of frames, single frames are faster than a batch (benchmarks/curve.py)."""
 
@@ -48,8 +49,8 @@ class Bulk(Protocol):
     even: int
     """The length of every frame if all are equal, otherwise 0."""
 
-    def frames(self) -> list[bytes]:
-        """Build the frames one by one, which is faster for a few."""
+    def frames(self, gather: bool) -> list[bytes]:
+        """Build the frames one by one, which is faster for a few; with ``gather`` see :attr:`Outgoing.gathers`."""
 
     def write(self, out: NDArray[np.uint8]) -> None:
         """Build the frames into ``out``, one after another; its size is the sum of ``lengths``."""
@@ -61,7 +62,7 @@ class Bulk(Protocol):
 class Outgoing:
     """The frames that wait for the link, in order."""
 
-    __slots__ = ("_pieces", "bulk_bytes", "frames", "room")
+    __slots__ = ("_gathered", "_pieces", "bulk_bytes", "frames", "gathers", "room")
 
     def __init__(self) -> None:
         self._pieces: list[bytes | Bulk] = []
@@ -69,6 +70,11 @@ class Outgoing:
         """Number of frames that wait."""
         self.bulk_bytes = 0
         """Bytes of frames that are not built yet."""
+        self._gathered = False
+        """True if a gathered frame waits."""
+        self.gathers = False
+        """True if the link also takes frames of the part in C that consist of a header and data in the memory of the
+        application, which only the kernel copies."""
         self.room: Callable[[int], NDArray[np.uint8] | None] | None = None
         """Returns link memory of a number of bytes, in which the next batch is built; if it is unset or returns None,
         the batch is built in new memory."""
@@ -77,6 +83,12 @@ class Outgoing:
         """Queue a frame."""
         self._pieces.append(frame)
         self.frames += 1
+
+    def put_gathered(self, frames: list[Any]) -> None:
+        """Queue frames of the part in C whose data is gathered; only if the link takes them."""
+        self._pieces += frames
+        self.frames += len(frames)
+        self._gathered = True
 
     def put_bulk(self, bulk: Bulk) -> None:
         """Queue several frames."""
@@ -91,19 +103,25 @@ class Outgoing:
 
         Otherwise they are one batch with the time ``now`` (ns) and numbers from ``first_number``.
         """
-        pieces, bulky, waiting = self._pieces, self.bulk_bytes > 0, self.frames
+        pieces: list[Any] = self._pieces
+        bulky, waiting = self.bulk_bytes > 0, self.frames
         if not pieces:
             return []
         self._pieces, self.frames, self.bulk_bytes = [], 0, 0
+        if self._gathered:
+            self._gathered = False
+            if waiting > limit:
+                # A batch has no gathered frames.
+                pieces = [bytes(each) if type(each) is _GATHERED else each for each in pieces]
         if waiting <= limit:
             if not bulky:
-                return pieces  # type: ignore[return-value]  # Without bulk all pieces are frames.
-            frames: list[bytes] = []
+                return pieces
+            frames: list[Any] = []
             for piece in pieces:
-                if isinstance(piece, bytes):
+                if type(piece) is bytes or type(piece) is _GATHERED:
                     frames.append(piece)
                 else:
-                    frames += piece.frames()
+                    frames += piece.frames(self.gathers)
             return frames
         if len(pieces) == 1 and type(pieces[0]) is bytes:
             return _single(pieces[0], now, first_number)
@@ -115,7 +133,7 @@ class Outgoing:
             buffer = np.empty(size, np.uint8) if room is None else room
             _write(pieces, buffer)
         else:
-            buffer = np.frombuffer(b"".join(pieces), np.uint8)  # type: ignore[arg-type]
+            buffer = np.frombuffer(b"".join(pieces), np.uint8)
         return FrameBatch(
             buffer=buffer,
             offset=offset,
@@ -146,6 +164,15 @@ def _whole(codec: Codec, name: str) -> Any:
     """A struct that packs the frames of a layout without payload, with zeros up to the minimum length."""
     whole, shortest = codec.header(name)
     return quick_struct(Struct(f"{whole.format}{max(0, shortest - whole.size)}x"))
+
+
+@cache
+def _fragment_form(codec: Codec) -> Any:
+    if native is None:
+        return None
+    whole, shortest = codec.header("medium")
+    fields = codec.layout("medium").by_name
+    return native.RunForm(bytes(whole.size), shortest, fields["frag_seqnum"].offset, fields["frag_length"].offset, -1)
 
 
 class HeaderPacker:
@@ -199,6 +226,8 @@ class Port:
         """Packs the header of a PULL_REPLY."""
         self.fragment_place = self.codec.stretch("medium", "frag_length", "frag_seqnum")
         """Offset and packer of the fields in which the fragments of a message differ."""
+        self.fragments: Any = _fragment_form(self.codec)
+        """The part in C that gathers the fragments of a message; None if mxwire is interpreted."""
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
         """Offset and packer of the fields of a PULL that designate its block."""
 

@@ -1,7 +1,7 @@
 """Answering PULLs: the regions that peers may pull from, and the replies to a block (R-RDV-01, R-PUL-12, R-PUL-13).
 
 The replies to a block are queued as one object and built only when the link takes them, so a payload is copied once,
-from the application's memory into the batch.
+from the application's memory into the batch, or not at all if the link gathers it from there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _fixed_bytes() -> bytes:
 
 REPLY_PARTS: Final = (_fixed_bytes(), _SHORTEST, *(_LAYOUT.by_name[each].offset for each in _VARIABLE))
 """The arguments of ``REPLY_FORM``: the shared bytes, the minimum length of a frame, and the offsets of the fields."""
-REPLY_FORM: Final[Any] = None if native is None else native.ReplyForm(*REPLY_PARTS)
+REPLY_FORM: Final[Any] = None if native is None else native.RunForm(*REPLY_PARTS)
 """The part in C that builds and takes runs of single replies; None if mxwire is interpreted."""
 
 
@@ -285,13 +285,17 @@ class PullReplies:
             self.even = 0
         return True
 
-    def frames(self) -> list[bytes]:
-        """Build the frames one by one, as :meth:`write` does, which is slower for a few frames."""
+    def frames(self, gather: bool) -> list[bytes]:
+        """Build the frames one by one, as :meth:`write` does, which is slower for a few frames.
+
+        With ``gather`` their data may stay in the application's memory: see ``Outgoing.gathers``.
+        """
         (destination, handle, magic), port = self._identity, self._port
         memory = self._region.flat(self._first, self._total) if REPLY_FORM is not None else None
         if memory is not None:
             head: bytes = port.reply.pack(destination, port.address, ETHERTYPE_MXOE, _TYPE, 0, 0, 0, handle, magic)
-            built: list[bytes] = REPLY_FORM.build(head, memory, self._sequence & 0xFF, self._start, self._data)
+            make = REPLY_FORM.gather if gather else REPLY_FORM.build
+            built: list[bytes] = make(head, memory, self._sequence & 0xFF, self._start, self._data)
             return built
         found: list[bytes] = []
         taken = 0

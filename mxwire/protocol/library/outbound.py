@@ -149,14 +149,18 @@ class MediumPacket(NumberedPacket):
             port.outgoing.put(frame if len(frame) >= shortest else frame + bytes(shortest - len(frame)))
             port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += 1
             return True
+        count = -(-length // fragment)
+        port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += count
+        if port.outgoing.gathers:
+            lengths = [fragment] * (count - 1) + [length - (count - 1) * fragment]
+            port.outgoing.put_gathered(port.fragments.gather(head, data, 0, 0, lengths))
+            return True
         at, place = port.fragment_place
         before, behind = head[:at], head[at + place.size :]
-        count = -(-length // fragment)
         for number in range(count):
             part = data[number * fragment : (number + 1) * fragment]
             frame = before + place.pack(len(part), number) + behind + part
             port.outgoing.put(frame if len(frame) >= shortest else frame + bytes(shortest - len(frame)))
-        port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += count
         return True
 
 
