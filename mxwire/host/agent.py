@@ -14,9 +14,10 @@ polls without sleeping for some time after the last frame or record.
 
 **The end of an application** is reported by the kernel, on its socket and on its pidfd. Its endpoints are closed as if
 it had closed them: its receives are cancelled, its pulls end, its memory is released, and its partners notice nothing
-but the missing endpoint. A process that is stopped (SIGSTOP, a debugger) could hold messages and pulls without limit,
-so it is dropped too, after half a second; it finds its endpoints closed when it continues. An application that does not
-read its records is dropped when 131,072 of them wait.
+but the missing endpoint. If it leaves many requests, they end in steps, between which others have their turn. A process
+that is stopped (SIGSTOP, a debugger) could hold messages and pulls without limit, so it is dropped too, after half a
+second; it finds its endpoints closed when it continues. An application that does not read its records is dropped when
+131,072 of them wait.
 
 **The end of the agent** is reported to the applications likewise: all their requests and waits end with REMOTE ENDPOINT
 CLOSED. Partners retransmit; an application may open the host again as soon as another agent runs.
@@ -36,8 +37,9 @@ from __future__ import annotations
 import logging
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +60,8 @@ _CHECK_INTERVAL: Final = SECOND // 4
 """Nanoseconds between two checks for stopped applications and for new peers."""
 _CHECKS_STOPPED: Final = 2
 """Successive checks after which a stopped application is dropped."""
+_STEPS: Final = 512
+"""Requests of an application that has gone that end before others have their turn, within some 3 ms."""
 _LONGEST: Final = 100
 """Maximum sleep in ms."""
 _NEWS_OF_PEERS: Final = (EventKind.PEER_FOUND, EventKind.PEER_NAMED)
@@ -120,6 +124,8 @@ class Agent:
         self._spin = float("inf") if spin is True else float(spin) * SECOND
         self._on_change = on_change
         self._by_channel: dict[int, AgentClient] = {}
+        self._leaving: list[tuple[AgentClient, Iterator[None]]] = []
+        """The applications that have gone, and the steps in which their endpoints are closed."""
         self._path = SharedMemoryPath(lambda _interface, _endpoint: Path())
         self._path.single_copy = single_copy
         self._path.takes_memory = True
@@ -178,7 +184,7 @@ class Agent:
     def _pause(self) -> int:
         """Nanoseconds for which the loop may sleep; within the section."""
         core = self.core
-        if core.now - max(core.active, self._active) < self._spin:
+        if self._leaving or core.now - max(core.active, self._active) < self._spin:
             return 0
         pause = core.pause()
         if self._path.arm():
@@ -195,6 +201,7 @@ class Agent:
             client = self._by_channel.get(id(channel)) or self._admit(channel)
             if not client.served.receive(now):
                 self._drop(client, client.served.fault)
+        self._close_some()
         if channels:
             self.core.check_deadline()
             self.core.transmit()
@@ -227,10 +234,18 @@ class Agent:
             _log.warning("process %d (%s) %s: its endpoints are closed", client.process, client.program, reason)
         del self._by_channel[id(client.channel)]
         self.clients.remove(client)
-        client.served.close()
-        if client.memory is not None:
-            client.memory.close()
+        self._leaving.append((client, client.served.leave()))
+        self._close_some()
         self._tell(client, False, reason)
+
+    def _close_some(self, limit: int | None = _STEPS) -> None:
+        """Close endpoints of applications that have gone, for up to ``limit`` steps each (None: all)."""
+        for client, steps in self._leaving[:]:
+            taken = sum(1 for _ in islice(steps, limit))
+            if limit is None or taken < limit:
+                self._leaving.remove((client, steps))
+                if client.memory is not None:
+                    client.memory.close()
 
     def _tell(self, client: AgentClient, attached: bool, reason: str) -> None:
         if self._on_change is not None:
@@ -303,6 +318,7 @@ class Agent:
             for client in list(self.clients):
                 client.channel.ended = True
                 self._drop(client, "is left, since the agent ends")
+            self._close_some(None)
             self._path.close()
         self.host.clients = None
         self.host.observe_events(None)

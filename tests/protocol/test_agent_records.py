@@ -16,7 +16,16 @@ from mxwire.protocol.agent.records import AGENT_HEAD, PLACE, AgentEndedError, Ag
 from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
 from mxwire.protocol.arguments import Segments
 
-from .agent_channel import ADDRESS, OwnMemory, Served, answer_card_records, answer_records, record_from, serve_records
+from .agent_channel import (
+    ADDRESS,
+    OTHER,
+    OwnMemory,
+    Served,
+    answer_card_records,
+    answer_records,
+    record_from,
+    serve_records,
+)
 
 SEEDS = st.lists(st.binary(min_size=4, max_size=4), max_size=30)
 
@@ -300,3 +309,22 @@ def test_shared_segments_leave_the_memory_of_the_application_alone_when_detached
     shared.detach()
     assert shared.put(0, b"xyz") == 3 and shared.put_rows(3, np.zeros((1, 3), np.uint8))
     assert memory == b"\0\0abc\0\0\0\0\0" and not shared.failed
+
+
+def test_many_requests_of_an_application_that_has_gone_end_in_steps():
+    """Between two steps others have their turn. Receives, and sends that wait for a connect, which nothing answers."""
+    served = Served()
+    node = served.attach()
+    endpoint = node.open_endpoint(1)
+    partner = endpoint.connect(node.add_peer(OTHER), 1, 0).partner
+    for number in range(20):
+        endpoint.receive(bytearray(4), number)
+        endpoint.send(partner, b"x", number, synchronous=True)
+    assert served.turn() and served.client.request_count == 41
+    steps = served.client.leave()
+    for _ in range(30):
+        next(steps)
+    assert served.client.request_count == 11 and len(served.node.endpoints) == 1 and served.near.ended
+    # The other receives and the connect, and then the endpoint itself.
+    assert len(list(steps)) == 12
+    assert served.client.request_count == served.client.waiting_count == 0 and not served.node.endpoints

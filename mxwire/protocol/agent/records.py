@@ -243,9 +243,9 @@ class RecordOutbox:
         extra: int = 0,
         data: Any = b"",
     ) -> None:
-        """Append a record, whose ``data`` must not change until it is in the channel."""
+        """Append a record, whose ``data`` must not change until it is in the channel; to an ended channel, none."""
         head = _pack(int(kind), status, flags, handle, number, partner, match_info, mask, length, extra)
-        if self._queue or not self.channel.put(head, data):
+        if (self._queue or not self.channel.put(head, data)) and not self.channel.ended:
             self._queue.append((handle, head, data))
 
     def put_data(self, handle: int, number: int, memory: Segments, length: int) -> None:

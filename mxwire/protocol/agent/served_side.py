@@ -7,7 +7,7 @@ An application opens endpoints (``served_endpoint.py``), or the card's sides of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mxwire.errors import InvalidRecordError
@@ -173,6 +173,10 @@ class ServedSide(ABC):
     @abstractmethod
     def report(self) -> None:
         """Append records of everything that has changed."""
+
+    def wind_down(self) -> Iterator[None]:
+        """End what waits, one request per step, so that :meth:`close` has little to do."""
+        return iter(())
 
     @abstractmethod
     def close(self) -> None:

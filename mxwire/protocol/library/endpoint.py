@@ -54,7 +54,7 @@ Life of a received frame
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
@@ -79,7 +79,7 @@ from mxwire.protocol.library.outbound import (
 from mxwire.protocol.library.partner import MessageTarget, Partner, Request
 from mxwire.protocol.library.progress import ProgressEndpoint
 from mxwire.protocol.library.receive import Receive, enqueue_notify
-from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery
+from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, DeliveryEvent
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
 from mxwire.units import SECOND
@@ -418,6 +418,27 @@ class EngineEndpoint(ProgressEndpoint):
         if handler is not None and not callable(handler):
             raise LocalProtocolError(Status.BAD_REQUEST, f"{handler!r} cannot be called with a message")
         self.matching.handler = handler
+
+    def wind_down(self) -> Iterator[None]:
+        """End the receives and the sends that wait, one per step, so that :meth:`close` afterwards has little to do.
+
+        Between two steps other endpoints may work. Messages that are in transfer, or with a neighbour, are left to
+        :meth:`close`.
+        """
+        # Sends first: the end of a connect would end all of those that wait for it.
+        for partner in list(self.partners.values()):
+            while partner.waiting.count:
+                partner.waiting.popleft().fire(DeliveryEvent.RESET, Status.CANCELLED)
+                yield
+        left = list(self.requests)
+        left.reverse()
+        while left:
+            # Taken from the list, which would otherwise release all of them at once.
+            request = left.pop()
+            if not request.done and (not isinstance(request, LocalSend) or request.neighbour is None):
+                request.close()
+                del request
+                yield
 
     def close(self) -> None:
         """Close the endpoint: owed acks are transmitted, unfinished requests end as cancelled (R-CLS-02, R-ACK-09).
