@@ -169,6 +169,42 @@ static void multi_receive(void)
     REQUIRE(empty(rx) && empty(tx));
 }
 
+static fi_addr_t source_of(void)
+{
+    struct fi_cq_tagged_entry entry;
+    fi_addr_t source = 0;
+    REQUIRE(!fi_trecv(ep, in, 1, NULL, FI_ADDR_UNSPEC, 5, 0, NULL));
+    REQUIRE(fi_cq_sreadfrom(rx, &entry, 1, &source, NULL, WAIT_MS) == 1);
+    return source;
+}
+
+/* The source of a message is the first place that has its address when it is received. */
+static void addresses(void)
+{
+    struct {
+        uint64_t nic_id;
+        uint32_t number, key;
+    } other;
+    fi_addr_t place, again;
+    memcpy(&other, own, sizeof other);
+    for (uint32_t number = 0; number < 2000; number++) {
+        other.nic_id += number % 3 == 0;
+        other.number = number % 3;
+        REQUIRE(fi_av_insert(av, &other, 1, &place, 0, NULL) == 1);
+    }
+    REQUIRE(fi_av_insert(av, own, 1, &again, 0, NULL) == 1);
+    fi_addr_t partners[] = {self, place, again};
+    for (int turn = 0; turn < 4; turn++)
+        REQUIRE(!fi_tinject(ep, out, 1, again, 5));
+    REQUIRE(source_of() == self);
+    REQUIRE(!fi_av_remove(av, &self, 1, 0) && fi_av_remove(av, &self, 1, 0) == -FI_EINVAL);
+    REQUIRE(fi_tinject(ep, out, 1, self, 5) == -FI_EINVAL && source_of() != partners[0]);
+    REQUIRE(!fi_av_remove(av, partners + 1, 2, 0) && source_of() == partners[0] + 1);
+    self = partners[0] + 1;
+    REQUIRE(!fi_av_remove(av, &self, 1, 0) && source_of() == FI_ADDR_NOTAVAIL);
+    REQUIRE(fi_av_insert(av, own, 1, &self, 0, NULL) == 1 && !fi_tinject(ep, out, 1, self, 5) && source_of() == self);
+}
+
 /* Many unexpected messages with few tags, received in another order; short ones with an envelope, if so. */
 static void crowd(size_t length, uint64_t data)
 {
@@ -247,6 +283,7 @@ int main(void)
     crowd(50, UINT64_C(1) << 60);
     crowd(0, UINT64_C(1) << 60);
     delivery();
+    addresses();
     close_endpoint();
     puts("done");
     return 0;

@@ -2,7 +2,10 @@
  *
  * An address is the NIC id of a board, the number of an endpoint and its key. Inserting one only stores it: a send
  * connects, and fails if there is no such host or endpoint. The places of removed addresses are not used again, since
- * connections (sends.c) are entered by place. */
+ * connections (sends.c) are entered by place.
+ *
+ * The source of each message is looked up by a hash table of addresses with open addressing. It leads to the place where
+ * an address was inserted first, even if that was removed since; there is the first place that has it now. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,12 +17,25 @@ int mxf_same(const struct mxf_address *one, const struct mxf_address *other)
     return one->nic_id == other->nic_id && one->number == other->number;
 }
 
+int mxf_known(const struct mxf_av *av, fi_addr_t place)
+{
+    return av && place < av->count && !av->entries[place].removed;
+}
+
+/* Where the place of an address is, or would be, in the table: a place plus 1, or 0. */
+static size_t *cell_of(const struct mxf_av *av, const struct mxf_address *address)
+{
+    uint64_t hash = (address->nic_id ^ (uint64_t)address->number << 48) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t cell = (size_t)(hash >> 32) % (2 * av->room);
+    while (av->table[cell] && !mxf_same(&av->entries[av->table[cell] - 1].address, address))
+        cell = (cell + 1) % (2 * av->room);
+    return &av->table[cell];
+}
+
 fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address)
 {
-    for (size_t place = 0; av && place < av->count; place++)
-        if (mxf_same(&av->entries[place], address))
-            return place;
-    return FI_ADDR_NOTAVAIL;
+    size_t found = av ? *cell_of(av, address) : 0;
+    return found && av->entries[found - 1].count ? av->entries[found - 1].present : FI_ADDR_NOTAVAIL;
 }
 
 /* Address of "host[:board]", or of the text that straddr writes; service: number of the endpoint. */
@@ -44,17 +60,49 @@ int mxf_resolve(const char *node, const char *service, struct mxf_address *addre
     return code == MX_SUCCESS ? 0 : -FI_ENODATA;
 }
 
+/* Make room for addresses. */
+static int grow(struct mxf_av *av, size_t room)
+{
+    struct mxf_entry *more = realloc(av->entries, room * sizeof *more);
+    size_t *table = calloc(2 * room, sizeof *table);
+    if (more)
+        av->entries = more;
+    if (!more || !table) {
+        free(table);
+        return -FI_ENOMEM;
+    }
+    free(av->table);
+    av->table = table;
+    av->room = room;
+    for (size_t place = 0; place < av->count; place++)
+        if (av->entries[place].first == place)
+            *cell_of(av, &av->entries[place].address) = place + 1;
+    return 0;
+}
+
 static int add(struct mxf_av *av, const struct mxf_address *address)
 {
-    if (av->count == av->room) {
-        struct mxf_address *more = realloc(av->entries, 2 * av->room * sizeof *more);
-        if (!more)
-            return -FI_ENOMEM;
-        av->entries = more;
-        av->room *= 2;
-    }
-    av->entries[av->count++] = *address;
+    int error = av->count == av->room ? grow(av, 2 * av->room) : 0;
+    if (error)
+        return error;
+    size_t place = av->count++, *cell = cell_of(av, address);
+    av->entries[place] = (struct mxf_entry){.address = *address, .first = *cell ? *cell - 1 : place};
+    *cell = av->entries[place].first + 1;
+    struct mxf_entry *first = &av->entries[av->entries[place].first];
+    if (!first->count++)
+        first->present = place;
     return 0;
+}
+
+static void drop(struct mxf_av *av, size_t place)
+{
+    struct mxf_entry *entry = &av->entries[place], *first = &av->entries[entry->first];
+    entry->removed = 1;
+    if (!--first->count || first->present != place)
+        return;
+    do
+        first->present++;
+    while (av->entries[first->present].removed || av->entries[first->present].first != entry->first);
 }
 
 static int insert(struct fid_av *fid, const void *addresses, size_t count, fi_addr_t *places, uint64_t flags,
@@ -94,8 +142,8 @@ static int remove_(struct fid_av *fid, fi_addr_t *places, size_t count, uint64_t
     (void)flags;
     mxf_enter();
     for (size_t place = 0; place < count; place++) {
-        if (places[place] < av->count)
-            av->entries[places[place]].nic_id = GONE;
+        if (mxf_known(av, places[place]))
+            drop(av, places[place]);
         else
             result = -FI_EINVAL;
     }
@@ -107,10 +155,10 @@ static int lookup(struct fid_av *fid, fi_addr_t place, void *address, size_t *le
 {
     struct mxf_av *av = OWNER(fid, mxf_av, fid);
     mxf_enter();
-    int known = place < av->count && av->entries[place].nic_id != GONE;
+    int known = mxf_known(av, place);
     if (known)
-        memcpy(address, &av->entries[place], *length < sizeof *av->entries ? *length : sizeof *av->entries);
-    *length = sizeof *av->entries;
+        memcpy(address, &av->entries[place].address, *length < sizeof(struct mxf_address) ? *length : sizeof(struct mxf_address));
+    *length = sizeof(struct mxf_address);
     mxf_leave();
     return known ? 0 : -FI_EINVAL;
 }
@@ -133,6 +181,7 @@ static int av_close(struct fid *fid)
     int result = av->users ? -FI_EBUSY : 0;
     if (!result) {
         av->domain->users--;
+        free(av->table);
         free(av->entries);
         free(av);
     }
@@ -158,9 +207,9 @@ int mxf_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
     struct mxf_av *av = calloc(1, sizeof *av);
     if (!av)
         return -FI_ENOMEM;
-    av->room = attr && attr->count ? attr->count : 64;
-    av->entries = malloc(av->room * sizeof *av->entries);
-    if (!av->entries) {
+    /* It grows, and the count that programs name is a guess. */
+    if (grow(av, 64)) {
+        free(av->entries);
         free(av);
         return -FI_ENOMEM;
     }

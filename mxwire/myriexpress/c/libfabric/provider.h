@@ -172,14 +172,23 @@ enum mxf_event { MXF_SEND, MXF_RECEIVE, MXF_READ, MXF_WRITE, MXF_REMOTE_READ, MX
 /* The events with completion queues; others use the queue of MXF_SEND or MXF_RECEIVE. */
 #define MXF_QUEUES 2
 
+/* See addresses.c. */
+struct mxf_entry {
+    struct mxf_address address;
+    int removed;
+    size_t first;          /* place where its address was inserted first */
+    size_t present, count; /* of that place: the first place that has the address now, and how many have it */
+};
+
 struct mxf_av {
     struct fid_av fid;
     struct mxf_domain *domain;
-    struct mxf_address *entries; /* nic_id GONE: removed */
-    size_t count, room;
+    struct mxf_entry *entries;
+    size_t count, room; /* the table has twice the room */
+    size_t *table;
     unsigned users;
 };
-#define GONE UINT64_MAX
+#define GONE UINT64_MAX /* nic_id of no address */
 
 struct mxf_completion {
     void *context;
@@ -364,7 +373,7 @@ struct mxf_endpoint {
     mx_endpoint_t mx;
     int enabled, closing;
     size_t min_multi_receive;
-    struct mxf_connection **connections; /* by place in the address vector */
+    struct mxf_connection **connections; /* by the first place of the address */
     size_t connection_room;
     LIST(mxf_receive) posted[2];        /* untagged and tagged */
     LIST(mxf_message) unexpected[2];
@@ -423,6 +432,7 @@ int mxf_error(mx_status_code_t code);
 
 int mxf_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
 int mxf_same(const struct mxf_address *one, const struct mxf_address *other);
+int mxf_known(const struct mxf_av *av, fi_addr_t place);
 fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address);
 int mxf_resolve(const char *node, const char *service, struct mxf_address *address);
 

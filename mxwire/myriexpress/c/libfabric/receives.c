@@ -562,9 +562,9 @@ ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *
     }
     int bad = 0;
     if (endpoint->caps & FI_DIRECTED_RECV && source != FI_ADDR_UNSPEC) {
-        bad = !endpoint->av || source >= endpoint->av->count || endpoint->av->entries[source].nic_id == GONE;
+        bad = !mxf_known(endpoint->av, source);
         if (!bad)
-            receive->source = endpoint->av->entries[source];
+            receive->source = endpoint->av->entries[source].address;
     }
     ssize_t result = bad ? -FI_EINVAL : 0;
     if (!result && flags & FI_PEEK) {

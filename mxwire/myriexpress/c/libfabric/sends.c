@@ -248,9 +248,12 @@ static int start_connect(struct mxf_connection *connection)
 static struct mxf_connection *connection_to(struct mxf_endpoint *endpoint, fi_addr_t address)
 {
     const struct mxf_av *av = endpoint->av;
-    if (!av || address >= av->count || av->entries[address].nic_id == GONE)
+    if (!mxf_known(av, address))
         return NULL;
-    if (address >= endpoint->connection_room) {
+    /* Open MPI inserts an address once per thread. Messages to it must not overtake each other, so there is one
+     * connection. */
+    size_t first = av->entries[address].first;
+    if (first >= endpoint->connection_room) {
         struct mxf_connection **more = realloc(endpoint->connections, av->room * sizeof *more);
         if (!more)
             return NULL;
@@ -258,15 +261,10 @@ static struct mxf_connection *connection_to(struct mxf_endpoint *endpoint, fi_ad
         endpoint->connections = more;
         endpoint->connection_room = av->room;
     }
-    struct mxf_connection **place = &endpoint->connections[address];
-    /* Open MPI inserts an address once per thread. Messages to it must not overtake each other, so there is one
-     * connection. */
-    for (size_t other = 0; !*place && other < endpoint->connection_room; other++)
-        if (endpoint->connections[other] && mxf_same(&av->entries[address], &endpoint->connections[other]->address))
-            *place = endpoint->connections[other];
+    struct mxf_connection **place = &endpoint->connections[first];
     if (!*place && (*place = mxf_allocate(endpoint, sizeof **place)))
         **place = (struct mxf_connection){
-            .work.ended = connected, .endpoint = endpoint, .address = av->entries[address]};
+            .work.ended = connected, .endpoint = endpoint, .address = av->entries[first].address};
     return *place;
 }
 
