@@ -298,7 +298,7 @@ int mxf_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
     if (!cq)
         return -FI_ENOMEM;
     cq->room = attr && attr->size ? attr->size : 1024;
-    cq->ring = malloc(cq->room * sizeof *cq->ring);
+    cq->ring = calloc(cq->room, sizeof *cq->ring);
     int error = cq->ring ? open_wait(&cq->endpoints, attr ? attr->wait_obj : FI_WAIT_NONE, attr ? attr->wait_set : NULL,
                                      &cq->fid.fid)
                          : -FI_ENOMEM;

@@ -279,6 +279,7 @@ struct mxf_receive {
     struct mxf_address source; /* nic_id GONE: any */
     size_t segments, length, offset;
     unsigned pending; /* parts of a multi-receive that have not ended */
+    int listed;       /* in the list of posted receives */
     int retired;
     struct iovec segment[SEGMENTS];
 };
@@ -534,7 +535,7 @@ uint64_t mxf_take_bulk(struct mxf_endpoint *endpoint);
 void mxf_free_bulk(struct mxf_endpoint *endpoint, uint64_t bulk);
 /* Return whether a bulk has arrived as a whole, from its sender: any endpoint can send with this match information. */
 int mxf_whole(const mx_status_t *status, size_t length, const struct mxf_address *source);
-/* Send a grant or reply. It is in *place until it ends, or the owner is notified that it has failed. */
+/* Send a grant or reply, or return an error. It is in *place until it ends, and its owner is notified if it then fails. */
 int mxf_answer(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner, uint64_t match, const void *content,
                size_t length, const struct mxf_answer *template);
 

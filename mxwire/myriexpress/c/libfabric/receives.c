@@ -52,11 +52,12 @@ static void free_message(struct mxf_message *message)
     mxf_free(endpoint, message);
 }
 
-/* No further message is received into the memory of a posted receive. */
+/* No further message is received into the memory of a receive. */
 static void retire(struct mxf_endpoint *endpoint, struct mxf_receive *receive, int tagged)
 {
-    if (!receive->retired)
+    if (receive->listed)
         REMOVE(&endpoint->posted[tagged], receive);
+    receive->listed = 0;
     receive->retired = 1;
 }
 
@@ -106,6 +107,24 @@ static void finish(struct mxf_message *message, int error)
         mxf_free(message->endpoint, receive);
 }
 
+/* A multi-receive has no room for the next message. */
+static void exhaust(struct mxf_endpoint *endpoint, struct mxf_receive *receive, int tagged)
+{
+    retire(endpoint, receive, tagged);
+    if (receive->pending)
+        return;
+    struct mxf_completion completion = {.context = receive->context,
+                                        .flags = kind(tagged) | FI_MULTI_RECV | FI_PEEK | FI_COMPLETION,
+                                        .source = FI_ADDR_NOTAVAIL};
+    mxf_complete(endpoint, MXF_RECEIVE, &completion);
+    mxf_free(endpoint, receive);
+}
+
+static int fits(const struct mxf_receive *receive, const struct mxf_message *message)
+{
+    return !receive->offset || message->length <= receive->length - receive->offset;
+}
+
 /* The oldest posted receive for a message. */
 static struct mxf_receive *find_posted(const struct mxf_message *message)
 {
@@ -115,17 +134,9 @@ static struct mxf_receive *find_posted(const struct mxf_message *message)
         next = receive->next;
         if (!matches(receive, message))
             continue;
-        if (!receive->offset || message->length <= receive->length - receive->offset)
+        if (fits(receive, message))
             return receive;
-        /* A multi-receive without room for the message. */
-        retire(endpoint, receive, message->tagged);
-        if (!receive->pending) {
-            struct mxf_completion completion = {.context = receive->context,
-                                                .flags = kind(message->tagged) | FI_MULTI_RECV | FI_PEEK | FI_COMPLETION,
-                                                .source = FI_ADDR_NOTAVAIL};
-            mxf_complete(endpoint, MXF_RECEIVE, &completion);
-            mxf_free(endpoint, receive);
-        }
+        exhaust(endpoint, receive, message->tagged);
     }
     return NULL;
 }
@@ -251,9 +262,14 @@ int mxf_answer(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner, uint64
     endpoint->answers++;
     if (answer->urgent)
         mxf_urge(endpoint);
-    if (mx_isend(endpoint->mx, &segment, 1, partner, match, &answer->work, &request) != MX_SUCCESS)
-        answer_ended(&answer->work, &(mx_status_t){.code = MX_STATUS_ENDPOINT_UNREACHABLE});
-    return 0;
+    if (mx_isend(endpoint->mx, &segment, 1, partner, match, &answer->work, &request) == MX_SUCCESS)
+        return 0;
+    /* The result reports it. The owner is not notified, since that may free it while the caller uses it. */
+    if (answer->place)
+        *answer->place = NULL;
+    answer->place = NULL;
+    answer_ended(&answer->work, &(mx_status_t){.code = MX_STATUS_ENDPOINT_UNREACHABLE});
+    return -FI_EHOSTUNREACH;
 }
 
 uint64_t mxf_take_bulk(struct mxf_endpoint *endpoint)
@@ -579,19 +595,22 @@ ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *
         mxf_free(endpoint, receive);
     if (result || flags & FI_CLAIM)
         return result;
-    APPEND(&endpoint->posted[tagged], receive);
     struct mxf_message *message;
-    /* Several messages for a multi-receive. */
-    for (int more = 1; more && (message = find_unexpected(endpoint, tagged, receive));) {
-        if (receive->offset && message->length > receive->length - receive->offset) {
-            find_posted(message);
-            break;
+    /* Several messages for a multi-receive. It is not posted before the end, since newer ones may arrive in calls of MX. */
+    while ((message = find_unexpected(endpoint, tagged, receive))) {
+        if (!fits(receive, message)) {
+            exhaust(endpoint, receive, tagged);
+            return 0;
         }
         REMOVE(&endpoint->unexpected[tagged], message);
         take(message, receive);
-        more = !receive->retired;
+        int last = receive->retired;
         deliver(message);
+        if (last)
+            return 0;
     }
+    APPEND(&endpoint->posted[tagged], receive);
+    receive->listed = 1;
     return 0;
 }
 

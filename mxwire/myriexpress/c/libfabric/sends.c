@@ -111,6 +111,13 @@ void mxf_lose_sends(struct mxf_connection *connection, int error)
     }
 }
 
+/* The partner may have been opened again: the next send connects again, unless an earlier one does already. */
+static void disconnect(struct mxf_connection *connection)
+{
+    if (connection->state == MXF_CONNECTED)
+        connection->state = MXF_UNCONNECTED;
+}
+
 static void request_ended(struct mxf_send *send, const mx_status_t *status)
 {
     struct mxf_connection *connection = send->connection;
@@ -119,8 +126,7 @@ static void request_ended(struct mxf_send *send, const mx_status_t *status)
     int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_BUFFERED && status->code != MX_STATUS_TRUNCATED;
     if (failed) {
         send->error = mxf_error(status->code);
-        /* The partner may have been opened again: the next send connects again. */
-        connection->state = MXF_UNCONNECTED;
+        disconnect(connection);
     }
     mxf_end_if_done(send);
     if (failed && mxf_gone(status->code))
@@ -150,7 +156,7 @@ static int transmit_segments(struct mxf_send *send, mx_segment_t *segments, uint
         return 0;
     send->pending--;
     if (code == MX_BAD_ADDR_LIST || code == MX_BAD_ENDPOINT)
-        send->connection->state = MXF_UNCONNECTED;
+        disconnect(send->connection);
     return mxf_code(code);
 }
 
