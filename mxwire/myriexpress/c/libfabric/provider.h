@@ -49,6 +49,7 @@
 #include "mx_extensions.h"
 
 #define SEGMENTS 4
+/* MX copies such a message before mx_isend returns. */
 #define INJECT_MAXIMUM 4096
 /* Longest message that MX copies, and longest that it always has as a whole. */
 #define EAGER 32768

@@ -328,9 +328,12 @@ ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *
     send->flags = operation->flags;
     send->tagged = operation->tagged;
     send->length = length;
-    /* MX sends one segment faster than two. A read has no payload, but memory for it. Operands are copied. */
-    int copied = event != MXF_READ &&
-                 (operation->flags & FI_INJECT || (header && header + length <= sizeof send->space));
+    /* MX copies an injected message itself if it has it now. It sends one segment faster than two. A read has no payload, but
+     * memory for it. Operands are copied. */
+    int passed = !header && connection->state == MXF_CONNECTED && !connection->first &&
+                 !(operation->flags & FI_DELIVERY_COMPLETE);
+    int copied = event != MXF_READ && ((operation->flags & FI_INJECT && !passed) ||
+                                       (header && header + length <= sizeof send->space));
     char *first = send->space;
     if (copied && header + length > sizeof send->space && !(first = send->memory = mxf_allocate(endpoint, header + length))) {
         mxf_free_send(send);
