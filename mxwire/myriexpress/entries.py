@@ -372,8 +372,9 @@ class Entries:
         return OK
 
     def handle(self, place: int, handled: int) -> int:
-        """Start or stop calling the unexpected handler in C."""
-        call, matching = self._calls.unexpected, self._endpoints[place].engine.matching
+        """Start or stop calling functions in C with unexpected messages: bit 0 of ``handled`` selects the unexpected
+        handler, bit 1 the consumer."""
+        call, consume, matching = self._calls.unexpected, self._calls.consume, self._endpoints[place].engine.matching
 
         def handler(message: Unexpected) -> bool:
             partner = self._known_place(message.partner)
@@ -383,7 +384,12 @@ class Entries:
                     partner = self._place(message.partner)
             return bool(call(place, partner, message.match_info, message.length, matching.identity, message.data))
 
-        self._endpoints[place].handle_unexpected(handler if handled else None)
+        def consumer(message: Unexpected) -> bool:
+            return bool(consume(place, self._place(message.partner), message.match_info, message.data))
+
+        self._endpoints[place].handle_unexpected(handler if handled & 1 else None)
+        with self._host.core.section:
+            matching.consumer = consumer if handled & 2 else None
         return OK
 
     def set_timeout(self, place: int, request: int, milliseconds: int) -> int:

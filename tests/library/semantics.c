@@ -477,7 +477,7 @@ static void context_ids(void)
     close_both();
 }
 
-static int handled;
+static int handled, consumed;
 static mx_request_t from_handler;
 
 static mx_unexp_handler_action_t consume(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
@@ -592,6 +592,53 @@ static void unexpected_handler(void)
         EQUAL(finish(a, &sends[0], NULL), 0);
     }
     MUST(mx_register_unexp_handler(b, NULL, NULL));
+    close_both();
+}
+
+/* The consumer has the messages that MX has as a whole, and those that it leaves go to the handler, in order. */
+
+static uint32_t sequence[64];
+
+static mx_unexp_handler_action_t take_number(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
+                                             void *data)
+{
+    int early = context == &from_handler;
+    EXPECT(early ? data != NULL && length <= 32768 : context == memory);
+    MUST(mx_decompose_endpoint_addr(source, NULL, NULL));
+    if (early && info % 4 == 3)
+        return MX_RECV_CONTINUE;
+    sequence[handled++] = (uint32_t)info;
+    consumed += early;
+    return MX_RECV_FINISHED;
+}
+
+static void consumer(void)
+{
+    static char payload[40000];
+    static const uint32_t lengths[] = {0, 8, 100, 1000, 40000};
+    mx_request_t sends[64];
+    open_both();
+    MUST(mx_register_unexp_handler(b, take_number, memory));
+    MUST(mx__register_consumer(b, take_number, &from_handler));
+    handled = consumed = 0;
+    for (uint32_t number = 0; number < 64; number++)
+        sends[number] = send_to(a, to_b, payload, lengths[number % 5], number);
+    for (double start = seconds(); handled < 64 && seconds() - start < 5;)
+        mx_progress(b);
+    for (uint32_t number = 0; number < 64; number++) {
+        finish(a, &sends[number], NULL);
+        EQUAL(sequence[number], number);
+    }
+    EXPECT(consumed > 0 && consumed < 64);
+    MUST(mx__register_consumer(b, NULL, NULL));
+    handled = consumed = 0;
+    sends[0] = send_to(a, to_b, payload, 8, 64);
+    finish(a, &sends[0], NULL);
+    for (double start = seconds(); !handled && seconds() - start < 5;)
+        mx_progress(b);
+    EQUAL(consumed, 0);
+    EQUAL(handled, 1);
+    EQUAL(mx__register_consumer(NULL, take_number, NULL), MX_BAD_ENDPOINT);
     close_both();
 }
 
@@ -1179,7 +1226,7 @@ static const struct {
     CASE(any_by_match),       CASE(cancelling),  CASE(forgetting),   CASE(buffering),   CASE(synchronous),
     CASE(connecting),         CASE(context_ids), CASE(unexpected_handler),              CASE(progression),
     CASE(many_requests),      CASE(information), CASE(unsupported),  CASE(wakeup),      CASE(threads),
-    CASE(claims),
+    CASE(claims),             CASE(consumer),
     CASE(signals),            CASE(forks),       CASE(connecting_beside_a_wait),
     CASE(closing_while_waiting),                 CASE(other_endpoints_in_handler),
     CASE(closing_beside_a_handler),              CASE(cancelling_beside_a_handler),

@@ -96,6 +96,36 @@ def test_a_message_is_claimed_by_its_identity(length, inside, deferred):
 
 
 @both_times
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_consumer_and_handler_have_messages_in_order(one_by_one, deferred):
+    """Whole messages pass the consumer, unless others wait for the handler."""
+    world = World(one_by_one=one_by_one, deferred=deferred)
+    one, two, there, _ = world.pair()
+    consumed, handled = [], []
+
+    def consumer(message: Unexpected) -> bool:
+        assert message.data is not None and bytes(message.data) == pattern(message.length, message.match_info)
+        if message.match_info % 4 == 3:
+            return False
+        consumed.append(message.match_info)
+        return True
+
+    def handler(message: Unexpected) -> bool:
+        assert message.match_info == len(consumed + handled)
+        handled.append(message.match_info)
+        return True
+
+    two.handle_unexpected(handler)
+    two.matching.consumer = consumer
+    sends = [one.send(there, pattern(LENGTHS[number % 6], number), number) for number in range(30)]
+    world.settle()
+    # Nothing of a consumed RNDV is pulled.
+    assert statuses(*sends) == ([Status.SUCCESS] * 5 + [Status.MESSAGE_TRUNCATED]) * 5
+    assert sorted(consumed + handled) == list(range(30)) and two.matching.unexpected == 0
+    assert {3, 5, 7} <= {*handled} and {0, 1} <= {*consumed}
+
+
+@both_times
 @pytest.mark.parametrize("ending", ["disconnect", "close"])
 def test_a_claim_ends_with_its_partner_or_its_endpoint(ending, deferred):
     """Its message has gone before the handler returns."""

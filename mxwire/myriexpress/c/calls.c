@@ -131,17 +131,32 @@ EXPORTED mx_return_t mx_progress(mx_endpoint_t handle)
     return MX_SUCCESS;
 }
 
+/* Register a function for unexpected messages in its place in the endpoint. */
+static mx_return_t register_function(const char *call, struct mxw_endpoint *endpoint, mx_unexp_handler_t *place,
+                                     void **place_of_context, mx_unexp_handler_t function, void *context)
+{
+    pthread_mutex_lock(&mxw_lock);
+    *place_of_context = context;
+    *place = function;
+    int handled = (endpoint->unexpected ? 1 : 0) | (endpoint->consumer ? 2 : 0);
+    pthread_mutex_unlock(&mxw_lock);
+    return mxw_fail(endpoint, call, mxw_code(mxw_engine.handle(endpoint->place, handled)));
+}
+
 EXPORTED mx_return_t mx_register_unexp_handler(mx_endpoint_t handle, mx_unexp_handler_t handler, void *context)
 {
     static const char call[] = "mx_register_unexp_handler";
     struct mxw_endpoint *endpoint = mxw_endpoint(handle);
-    if (!endpoint)
-        return mxw_fail_handle(call);
-    pthread_mutex_lock(&mxw_lock);
-    endpoint->unexpected_context = context;
-    endpoint->unexpected = handler;
-    pthread_mutex_unlock(&mxw_lock);
-    return mxw_fail(endpoint, call, mxw_code(mxw_engine.handle(endpoint->place, handler != NULL)));
+    return endpoint ? register_function(call, endpoint, &endpoint->unexpected, &endpoint->unexpected_context, handler, context)
+                    : mxw_fail_handle(call);
+}
+
+EXPORTED mx_return_t mx__register_consumer(mx_endpoint_t handle, mx_unexp_handler_t consumer, void *context)
+{
+    static const char call[] = "mx__register_consumer";
+    struct mxw_endpoint *endpoint = mxw_endpoint(handle);
+    return endpoint ? register_function(call, endpoint, &endpoint->consumer, &endpoint->consumer_context, consumer, context)
+                    : mxw_fail_handle(call);
 }
 
 /* Posting. */

@@ -227,6 +227,19 @@ static PyObject *unexpected(PyObject *Py_UNUSED(module), PyObject *const *values
     return PyBool_FromLong(consumed);
 }
 
+/* Call the consumer of a program, within the section of the host: endpoint, partner and match information of the message,
+ * and its data. It does not wait, so it keeps the interpreter. */
+static PyObject *consume(PyObject *Py_UNUSED(module), PyObject *const *values, Py_ssize_t count)
+{
+    uint64_t number[3];
+    Py_buffer data;
+    if (!numbers_of(values, count - 1, number, 3) || PyObject_GetBuffer(values[3], &data, PyBUF_SIMPLE))
+        return NULL;
+    int consumed = mxw_library->consume((uint32_t)number[0], (uint32_t)number[1], number[2], (uint32_t)data.len, data.buf);
+    PyBuffer_Release(&data);
+    return PyBool_FromLong(consumed);
+}
+
 static PyObject *finalize(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(arguments))
 {
     Py_BEGIN_ALLOW_THREADS
@@ -239,6 +252,7 @@ static PyMethodDef mxw_functions[] = {
     {"finalize", finalize, METH_NOARGS, "Call mx_finalize."},
     {"attach", attach, METH_VARARGS, "Set the functions for direct.h and exceptions, and the longest short message."},
     {"unexpected", (PyCFunction)(void (*)(void))unexpected, METH_FASTCALL, "Call an unexpected handler in C."},
+    {"consume", (PyCFunction)(void (*)(void))consume, METH_FASTCALL, "Call a consumer in C."},
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "Write a record of the end of a request."},
     {NULL, NULL, 0, NULL},
 };

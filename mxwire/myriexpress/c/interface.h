@@ -48,5 +48,6 @@ struct mxw_callbacks {
     void (*name_partner)(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t session);
     int (*unexpected)(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data,
                       uint64_t identity);
+    int (*consume)(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data);
     void (*finalize)(void);
 };

@@ -72,6 +72,8 @@ struct mxw_endpoint {
     mx_unexp_handler_t unexpected;
     void *unexpected_context;
     uint64_t unexpected_identity; /* of the message for which the handler is being called */
+    mx_unexp_handler_t consumer;
+    void *consumer_context;
     int descriptor, event, timer; /* 0 until the program asks for the descriptor */
     int armed;                    /* its program may sleep */
 };

@@ -298,12 +298,21 @@ static int unexpected(uint32_t place, uint32_t partner, uint64_t match_info, uin
     return action == MX_RECV_FINISHED;
 }
 
+/* Call the consumer of a program, within the section of the host; return 1 if it has consumed the message. */
+static int consume(uint32_t place, uint32_t partner, uint64_t match_info, uint32_t length, void *data)
+{
+    const struct mxw_endpoint *endpoint = &endpoints[place];
+    mx_unexp_handler_t consumer = endpoint->consumer;
+    return consumer && consumer(endpoint->consumer_context, mxw_address(partner), match_info, length, data) ==
+                           MX_RECV_FINISHED;
+}
+
 static void finalize(void)
 {
     mx_finalize();
 }
 
-const struct mxw_callbacks mxw_callbacks = {mxw_drain, name_partner, unexpected, finalize};
+const struct mxw_callbacks mxw_callbacks = {mxw_drain, name_partner, unexpected, consume, finalize};
 
 /* Forget everything, after mx_finalize and in the child of a fork. */
 void mxw_free_everything(void)

@@ -307,12 +307,17 @@ def _counted(endpoint: LibraryEndpoint, kept: bool) -> bool:
 def take_unmatched(message: Unexpected) -> bool:
     """Take a message without a receive; return False if there is no memory for it, or its partner was disconnected.
 
-    The unexpected handler is called first. Unless it consumes the message, matching is tried again, since the handler
-    may have posted the receive (R-MAT-06).
+    The consumer, then the unexpected handler is called first. Unless one of them consumes the message, matching is
+    tried again, since the handler may have posted the receive (R-MAT-06). While messages wait for the handler, others
+    do not pass them: the consumer is not called.
     """
     partner = message.partner
     endpoint = partner.endpoint
     matching = endpoint.matching
+    consumer = None if message.data is None or matching.offered else matching.consumer
+    if consumer is not None and consumer(message):
+        message.waiting = False
+        return True
     if matching.offered or (matching.handler is not None and matching.deferred):
         return _counted(endpoint, endpoint.put_off(message))
     if matching.handler is None:

@@ -279,6 +279,9 @@ class Matching(Generic[Posted, Kept]):
         self.handler: Callable[[Kept], object] | None = None
         """The unexpected handler: called with each message without a receive before the message is kept; returns True
         to consume it."""
+        self.consumer: Callable[[Kept], object] | None = None
+        """Called before the unexpected handler, in the middle of a pass, with each message whose data has arrived;
+        returns True to consume it. It must neither wait nor call the node."""
         self.handling: Kept | None = None
         """The message for which the handler is being called."""
         self.claimant: Posted | None = None

@@ -34,16 +34,20 @@ static int enable(struct mxf_endpoint *endpoint)
         mx_open_endpoint(endpoint->domain->board, endpoint->wanted.number, KEY, &returns, 1, &endpoint->mx);
     if (code != MX_SUCCESS)
         return mxf_code(code);
+    endpoint->enabled = 1;
+    /* At once: a message that finds neither would stay in the queue of MX. */
+    code = mx_register_unexp_handler(endpoint->mx, mxf_arrived, endpoint);
+    if (code == MX_SUCCESS)
+        code = mx__register_consumer(endpoint->mx, mxf_consume, endpoint);
     mx_get_endpoint_addr(endpoint->mx, &own);
     mx_decompose_endpoint_addr(own, &endpoint->own.nic_id, &endpoint->own.number);
     endpoint->own.key = KEY;
-    endpoint->enabled = 1;
-    int error = mxf_join(&endpoint->domain->endpoints, endpoint);
+    int error = code == MX_SUCCESS ? mxf_join(&endpoint->domain->endpoints, endpoint) : mxf_code(code);
     if (!error)
         error = watch(endpoint);
     if (!error && endpoint->domain->automatic)
         mxf_start_thread(endpoint);
-    return error ? error : mxf_code(mx_register_unexp_handler(endpoint->mx, mxf_arrived, endpoint));
+    return error;
 }
 
 static int control(struct fid *fid, int command, void *argument)

@@ -9,7 +9,7 @@
  * -------------------
  * The provider uses the public interface of MX, and none of libfabric's functions: programs bring their own libfabric.
  *
- *   - Matching is done here, in the unexpected handler of MX, because MX knows neither directed receives nor ignore
+ *   - Matching is done here, in the consumer and the unexpected handler of MX, because MX knows neither directed receives nor ignore
  *     masks. Receives are posted to MX only for a message that has arrived.
  *   - A message is one message of MX, whose match information says all about it, if it can: its tag and data. Otherwise it
  *     has an envelope. When a receive matches that, the receiver chooses a number, posts a receive to MX with it, and grants
@@ -24,7 +24,7 @@
  *     in the handler; what it has to do afterwards is done by a thread while the program makes no call.
  *
  * One recursive lock protects everything, since a call of MX may call the handler. It is held during calls of MX that do
- * not wait, and never during others. */
+ * not wait, and never during others. The consumer only tries to take it. */
 
 #ifndef MXF_PROVIDER_H
 #define MXF_PROVIDER_H
@@ -530,6 +530,9 @@ ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *
                  fi_addr_t source, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 ssize_t mxf_cancel(fid_t fid, void *context);
 mx_unexp_handler_action_t mxf_arrived(void *context, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
+                                      void *data);
+/* The consumer: see mx_extensions.h. */
+mx_unexp_handler_action_t mxf_consume(void *context, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
                                       void *data);
 /* Numbers of bulks: one that is free, or NO_BULK. */
 uint64_t mxf_take_bulk(struct mxf_endpoint *endpoint);

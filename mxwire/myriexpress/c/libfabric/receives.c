@@ -3,6 +3,9 @@
  * Theory of operation
  * -------------------
  * A message is matched when it arrives, or when a receive is posted; whatever is compared or reported is known by then.
+ * Most arrive as a whole and need no answer: those are matched in the consumer of MX, which is called in the middle of its
+ * work, and costs less than the handler. The handler has the others, and all while another thread has the lock.
+ *
  * Where its payload is until it is received, is its place: held in memory; in the queue of MX; arriving, while MX receives
  * it; or at the sender, for an envelope.
  *
@@ -404,6 +407,13 @@ static struct mxf_message *keep(const struct mxf_message *message, const char *p
     return kept;
 }
 
+/* Return whether the memory for unexpected messages has room for another one. */
+static int has_room(struct mxf_message *message)
+{
+    message->counted = sizeof *message + (message->place == MXF_HELD ? message->length : 0);
+    return message->endpoint->held + message->counted <= HELD_MAXIMUM;
+}
+
 static int expected(struct mxf_message *message, const char *payload)
 {
     if (message->place == MXF_HELD) {
@@ -425,8 +435,7 @@ static int expected(struct mxf_message *message, const char *payload)
 static int unexpected(struct mxf_message *message, const char *payload)
 {
     struct mxf_endpoint *endpoint = message->endpoint;
-    message->counted = sizeof *message + (message->place == MXF_HELD ? message->length : 0);
-    if (message->place != MXF_QUEUED && endpoint->held + message->counted > HELD_MAXIMUM) {
+    if (message->place != MXF_QUEUED && !has_room(message)) {
         WARN("unexpected messages fill their memory of %u bytes: others stay in the queue of MX", HELD_MAXIMUM);
         endpoint->stayed++;
         message->place = MXF_QUEUED;
@@ -439,6 +448,25 @@ static int unexpected(struct mxf_message *message, const char *payload)
     endpoint->held += kept->counted;
     APPEND(&endpoint->unexpected[kept->tagged], kept);
     return kept->place != MXF_QUEUED;
+}
+
+/* Read what match information and envelope say about a message; return 0 if no provider of this version has sent it. */
+static int read_message(struct mxf_message *message, uint64_t match, uint32_t length, const char **data)
+{
+    message->place = *data ? MXF_HELD : MXF_QUEUED;
+    if (match == MATCH_ENVELOPE)
+        return !!(*data = read_envelope(message, *data, length));
+    return length <= MESSAGE_MAXIMUM && mxf_unpack(match, message);
+}
+
+/* Give a message to the receive that it matches, or keep it; return whether MX is done with it. */
+static int match_posted(struct mxf_message *message, const char *data)
+{
+    struct mxf_receive *receive = find_posted(message);
+    if (!receive)
+        return unexpected(message, data);
+    take(message, receive);
+    return expected(message, data);
 }
 
 /* Return whether a message was a grant or a reply, which MX always has as a whole. */
@@ -470,19 +498,34 @@ static int arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uin
         return mxf_accessed(endpoint, source, &message.source, length, data) == MX_RECV_FINISHED;
     if (answered(endpoint, &message.source, match, length, data))
         return 1;
-    message.place = data ? MXF_HELD : MXF_QUEUED;
-    int known = match == MATCH_ENVELOPE ? !!(data = read_envelope(&message, data, length))
-                                        : length <= MESSAGE_MAXIMUM && mxf_unpack(match, &message);
-    if (!known) {
+    if (!read_message(&message, match, length, &data)) {
         WARN("dropped a message that another version, or a plain MX program, has sent");
         return 1;
     }
     mx__identity(endpoint->mx, &message.identity);
-    struct mxf_receive *receive = find_posted(&message);
-    if (!receive)
-        return unexpected(&message, data);
-    take(&message, receive);
-    return expected(&message, data);
+    return match_posted(&message, data);
+}
+
+/* Return whether a message is finished, for which MX need not be called. */
+static int consumed(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
+                    const char *data)
+{
+    struct mxf_message message = {.endpoint = endpoint, .partner = source, .length = length};
+    return !endpoint->closing && read_message(&message, match, length, &data) && message.place == MXF_HELD &&
+           has_room(&message) &&
+           mx_decompose_endpoint_addr(source, &message.source.nic_id, &message.source.number) == MX_SUCCESS &&
+           match_posted(&message, data);
+}
+
+mx_unexp_handler_action_t mxf_consume(void *context, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
+                                      void *data)
+{
+    /* A thread that has the lock may wait for MX, which calls this in the middle of its work. */
+    if (pthread_mutex_trylock(&mxf_lock))
+        return MX_RECV_CONTINUE;
+    int finished = consumed(context, source, match, length, data);
+    mxf_leave();
+    return finished ? MX_RECV_FINISHED : MX_RECV_CONTINUE;
 }
 
 mx_unexp_handler_action_t mxf_arrived(void *context, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
