@@ -186,4 +186,4 @@ def measure(benchmark: Benchmark) -> None:
 
 
 if __name__ == "__main__":
-    run_benchmark(__file__, __doc__, measure, minutes=8)
+    run_benchmark(__file__, __doc__, measure, rounds=3, minutes=4)

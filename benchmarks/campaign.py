@@ -103,4 +103,4 @@ def measure(benchmark: Benchmark) -> None:
 
 
 if __name__ == "__main__":
-    run_benchmark(__file__, __doc__, measure, rounds=3)
+    run_benchmark(__file__, __doc__, measure, rounds=3, minutes=2)

@@ -9,8 +9,9 @@ Rules, so that published figures can be trusted:
 
 * Contestants take turns, in alternating order, so that a disturbance affects all of them. The median of the rounds
   counts, never the best one.
-* mxwire is compiled (tools/compile.py), unless ``--interpreted`` is given; the conditions in the report include
-  this. The program restarts itself for that, and fails if the modules that it then imports are not compiled.
+* mxwire is compiled (tools/compile.py), unless ``--interpreted`` is given, or the benchmark measures nothing that is
+  ever compiled; the conditions in the report include this. The program restarts itself for that, and fails if the
+  modules that it then imports are not compiled.
 * No contest begins a round after its share of ``--minutes``; the first round is always complete. A program that has not
   ended after twice the minutes, and ten more, ends with an error. Every process that it starts has a bound, too.
 * A contestant that fails is left out, and the recording is partial.
@@ -261,15 +262,20 @@ def run_benchmark(
     minutes: float = MINUTES,
     *,
     network: bool = False,
+    compiles: bool = True,
 ) -> None:
-    """Run a benchmark from the command line, and exit. One that needs a ``network`` must be able to make namespaces."""
+    """Run a benchmark from the command line, and exit.
+
+    One that needs a ``network`` must be able to make namespaces. ``compiles`` is False if nothing that it measures is
+    ever compiled.
+    """
     name = Path(file).stem
     options = command_line(name, about, rounds, minutes).parse_args()
     refusal = namespaces_refusal() if network else None
     try:
         if refusal:
             raise BenchmarkError(f"{name}: {refusal}")
-        if not options.interpreted:
+        if compiles and not options.interpreted:
             _run_compiled()
         benchmark = Benchmark(name, options, "namespaces" if network else "one machine")
         benchmark.run(measure)

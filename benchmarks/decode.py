@@ -137,4 +137,4 @@ def measure(benchmark: Benchmark) -> None:
 
 
 if __name__ == "__main__":
-    run_benchmark(__file__, __doc__, measure)
+    run_benchmark(__file__, __doc__, measure, minutes=3)

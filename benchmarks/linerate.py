@@ -214,4 +214,4 @@ def measure(benchmark: Benchmark) -> None:
 
 
 if __name__ == "__main__":
-    run_benchmark(__file__, __doc__, measure, network=True)
+    run_benchmark(__file__, __doc__, measure, minutes=2, network=True)
