@@ -302,11 +302,10 @@ def _least_of_cells(table: Table, place: int) -> int:
 
 
 def _wrapped(cell: str, width: int) -> list[str]:
-    return [
-        piece
-        for line in cell.split("\n")
-        for piece in textwrap.wrap(line, max(width, 1), break_on_hyphens=False) or [""]
-    ]
+    width = max(width, 1)
+    if len(cell) <= width and cell.isprintable() and not cell.endswith(" "):
+        return [cell]  # as nearly all cells; textwrap takes much longer to find that
+    return [piece for line in cell.split("\n") for piece in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
 
 
 def _aligned(text: str, width: int, column: Column) -> str:

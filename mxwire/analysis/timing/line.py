@@ -112,13 +112,16 @@ class RateLine:
     def add(self, times: NDArray[np.int64], amounts: NDArray[np.int64]) -> None:
         """Add ``amounts`` at ``times`` in nanoseconds, both of shape (n,) with n > 0."""
         first, last = int(times.min()), int(times.max())
+        start = end = first
+        if self._first is not None:
+            start, end = self._first * self.width_ns, (self._first + self._used() - 1) * self.width_ns
+        start, end, doublings = min(first, start), max(last, end), 0
+        while end // (self.width_ns << doublings) - start // (self.width_ns << doublings) >= RATE_STEPS:
+            doublings += 1
+        self._widen(doublings)
+        first //= self.width_ns
         if self._first is None:
-            self._first = first // self.width_ns
-            self._amounts = np.zeros(RATE_STEPS, np.int64)
-        first, last = first // self.width_ns, last // self.width_ns
-        while max(last, self._first + self._used() - 1) - min(first, self._first) >= RATE_STEPS:
-            self._widen()
-            first, last = first // 2, last // 2
+            self._first, self._amounts = first, np.zeros(RATE_STEPS, np.int64)
         if first < self._first:
             self._amounts = np.concatenate([np.zeros(self._first - first, np.int64), self._amounts])[:RATE_STEPS]
             self._first = first
@@ -128,24 +131,24 @@ class RateLine:
         used = np.flatnonzero(self._amounts)
         return int(used[-1]) + 1 if len(used) else 1
 
-    def _widen(self) -> None:
-        assert self._first is not None
-        odd = self._first % 2
-        # With an odd first step, the first two new steps hold one and two old ones.
-        padded = np.concatenate([np.zeros(odd, np.int64), self._amounts, np.zeros(2 - odd, np.int64)])
-        halves = padded.reshape(-1, 2).sum(axis=1)
+    def _widen(self, doublings: int) -> None:
+        """Double the width of the steps this number of times."""
+        self.width_ns <<= doublings
+        if self._first is None or not doublings:
+            return
+        # Unless the first step is a multiple of the new width, the first new step holds fewer old ones.
+        joined = 1 << doublings
+        before = self._first % joined
+        padded = np.zeros(-(-(before + RATE_STEPS) // joined) * joined, np.int64)
+        padded[before : before + RATE_STEPS] = self._amounts
+        amounts = padded.reshape(-1, joined).sum(axis=1)[:RATE_STEPS]
         self._amounts = np.zeros(RATE_STEPS, np.int64)
-        self._amounts[: len(halves)] = halves
-        self._first //= 2
-        self.width_ns *= 2
+        self._amounts[: len(amounts)] = amounts
+        self._first >>= doublings
 
     def widen_to(self, width_ns: int) -> None:
         """Widen the steps to ``width_ns``, which is a power of two times the first width."""
-        while self.width_ns < width_ns:
-            if self._first is None:
-                self.width_ns *= 2
-            else:
-                self._widen()
+        self._widen(max((width_ns // self.width_ns).bit_length() - 1, 0))
 
     def line(self) -> tuple[int, NDArray[np.int64]]:
         """Return the start of the first step in nanoseconds, and the amounts per step of :attr:`width_ns`."""

@@ -258,15 +258,23 @@ class GapHistogram:
 
     def observe(self, source: NDArray[np.intp], time_ns: NDArray[np.int64]) -> None:
         """Add the frames of a batch: codes of their senders, and times, both of shape (n,)."""
-        for sender in np.unique(source).tolist():
-            times = time_ns[source == sender]
+        order = np.argsort(source, kind="stable")
+        times = time_ns[order]
+        begins = np.flatnonzero(np.diff(source[order], prepend=-1))
+        gaps = np.diff(times, prepend=0)
+        known = np.ones(len(gaps), np.bool_)
+        lasts = times[np.append(begins[1:], len(times)) - 1].tolist()
+        for sender, begin, last in zip(source[order[begins]].tolist(), begins.tolist(), lasts, strict=True):
             before = self._last.get(sender)
-            gaps = np.diff(times) if before is None else np.diff(times, prepend=before)
-            self._last[sender] = int(times[-1])
-            gaps = np.clip(gaps, 1, None)
-            step = (np.log10(gaps / LEAST_NS) * A_DECADE).astype(np.int64)
-            self.counts += np.bincount(np.clip(step, 0, len(self.counts) - 1), minlength=len(self.counts))
-            self.total += len(gaps)
+            if before is None:
+                known[begin] = False
+            else:
+                gaps[begin] = times[begin] - before
+            self._last[sender] = last
+        gaps = np.clip(gaps[known], 1, None)
+        step = (np.log10(gaps / LEAST_NS) * A_DECADE).astype(np.int64)
+        self.counts += np.bincount(np.clip(step, 0, len(self.counts) - 1), minlength=len(self.counts))
+        self.total += len(gaps)
 
     def merge(self, counts: NDArray[np.int64]) -> None:
         """Add the counts of another histogram."""
