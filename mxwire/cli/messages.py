@@ -235,6 +235,7 @@ class _MessageListing(MessageOutput):
     takes_rows = True
 
     def __init__(self, files: tuple[str, ...], by_name: bool) -> None:
+        from mxwire.report.message_rows import FlowTexts
         from mxwire.report.messages import message_layout
         from mxwire.report.terminal import terminal_width
 
@@ -244,6 +245,7 @@ class _MessageListing(MessageOutput):
         self._names: HostNames | None = None
         self._width = terminal_width()
         self._layout = message_layout(self._width)
+        self._flow_texts = FlowTexts()
 
     def begin(self, capture: OpenCapture) -> None:
         super().begin(capture)
@@ -261,7 +263,7 @@ class _MessageListing(MessageOutput):
     def show_group(self, group: MessageGroup, follower: Follower) -> None:
         from mxwire.report.message_rows import row_lines
 
-        rows = row_lines(group, self._layout, self.capture.start_ns or 0, self._names)
+        rows = row_lines(group, self._layout, self.capture.start_ns or 0, self._names, self._flow_texts)
         click.echo("\n".join(group.merged(rows, [*map(self._text, group.messages)])))
 
     def end(self) -> None:
@@ -275,12 +277,14 @@ class _MessageListing(MessageOutput):
 
 class _MessageJson(MessageOutput):
     def __init__(self, several: bool, *, full: bool) -> None:
+        from mxwire.report.message_rows import FlowTexts
         from mxwire.report.messages import message_json
 
         self._several = several
         self._full = full
         self.takes_rows = not full
         self._line = message_json
+        self._flow_texts = FlowTexts()
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
         click.echo(self._text(message, follower))
@@ -293,7 +297,7 @@ class _MessageJson(MessageOutput):
         from mxwire.report.message_rows import row_json
 
         file = self.capture.name if self._several else None
-        rows = row_json(group, follower.names, self.capture.start_ns or 0, file)
+        rows = row_json(group, follower.names, self.capture.start_ns or 0, file, self._flow_texts)
         click.echo("\n".join(group.merged(rows, [self._text(each, follower) for each in group.messages])))
 
 

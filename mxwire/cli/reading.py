@@ -328,7 +328,7 @@ def followed(
 def followed_groups(
     follower: Follower, decoder: Decoder, reader: BatchSource, selector: MessageSelector
 ) -> Iterator[MessageGroup]:
-    """The messages of a capture as :func:`followed` returns them, per batch.
+    """The messages of a capture as :func:`followed` returns them, in groups.
 
     ``follower`` has ``rows``, and ``selector`` takes all messages.
     """
@@ -340,9 +340,9 @@ def followed_groups(
     for decoded in judged_batches(decoder, reader, streams=True):
         completed = follower.observe(decoded)
         selector.observe(decoded, follower.take_marks, decoder.start_ns)
-        yield sorter.put([*follower.take_rows(), MessageGroup(none, messages=completed)])
+        yield from sorter.put([*follower.take_rows(), MessageGroup(none, messages=completed)]).parts()
     rest = follower.finish()
-    yield sorter.put([*follower.take_rows(), MessageGroup(none, messages=rest)], all_left=True)
+    yield from sorter.put([*follower.take_rows(), MessageGroup(none, messages=rest)], all_left=True).parts()
     note_messages(reader.name, follower, decoder)
 
 

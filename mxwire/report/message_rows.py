@@ -28,13 +28,42 @@ if TYPE_CHECKING:
 
 _EXACT: Final = 1 << 53
 """Integers below it are exact as floating-point numbers."""
+_TEXTS: Final = 1 << 17
+"""Number of texts that are kept: two kinds of each direction between tens of thousands of hosts."""
 _OF_FLOW: Final = (
     *("conversation", "kind", "source", "source_name", "source_endpoint"),
     *("destination", "destination_name", "destination_endpoint"),
 )
 
 
-def row_lines(group: MessageGroup, layout: MessageLayout, since_ns: int, names: HostNames | None = None) -> list[str]:
+class FlowTexts:
+    """Texts that depend only on the flow and the kind of a message; kept while the names of hosts do not change."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._texts: dict[tuple[Flow, int], str] = {}
+
+    def of(
+        self, group: MessageGroup, names: Mapping[int, str] | HostNames | None, text: Callable[[Flow, str], str]
+    ) -> list[str]:
+        """Return the text of each row, made by ``text`` if it is new."""
+        known, texts = dict({} if names is None else names.items()), self._texts
+        if known != self._names or len(texts) > _TEXTS:
+            self._names = known
+            texts.clear()
+        keys = group.rows["stream"] * len(KINDS) + group.rows["kind"]
+        found = {}
+        for key in np.unique(keys).tolist():
+            flow, kind = group.flows[key // len(KINDS)], key % len(KINDS)
+            if (flow, kind) not in texts:
+                texts[flow, kind] = text(flow, KINDS[kind])
+            found[key] = texts[flow, kind]
+        return [found[key] for key in keys.tolist()]
+
+
+def row_lines(
+    group: MessageGroup, layout: MessageLayout, since_ns: int, names: HostNames | None, flow_texts: FlowTexts
+) -> list[str]:
     """Return the lines of the rows of a group, with start times since ``since_ns``; ``names`` replace addresses."""
     widths, rows = layout.widths, group.rows
 
@@ -46,7 +75,7 @@ def row_lines(group: MessageGroup, layout: MessageLayout, since_ns: int, names: 
     columns = [
         rows["number"].tolist(),
         seconds_texts(rows["time_ns"] - since_ns, layout.digits),
-        _of_flows(group, head),
+        flow_texts.of(group, names, head),
         rows["length"].tolist(),
     ]
     if "match" in widths:
@@ -59,7 +88,9 @@ def row_lines(group: MessageGroup, layout: MessageLayout, since_ns: int, names: 
     return list(map(layout.gap.join(cells).__mod__, zip(*columns, strict=True)))
 
 
-def row_json(group: MessageGroup, names: Mapping[int, str], start_ns: int, file: str | None = None) -> list[str]:
+def row_json(
+    group: MessageGroup, names: Mapping[int, str], start_ns: int, file: str | None, flow_texts: FlowTexts
+) -> list[str]:
     """Return the JSON of the rows of a group."""
     rows = group.rows
 
@@ -79,7 +110,7 @@ def row_json(group: MessageGroup, names: Mapping[int, str], start_ns: int, file:
     frame = rows["frame"].tolist()
     columns = (
         rows["number"].tolist(),
-        _of_flows(group, head),
+        flow_texts.of(group, names, head),
         (rows["position"] & NUMBER_MASK).tolist(),
         rows["length"].tolist(),
         rows["match"].tolist(),
@@ -88,10 +119,3 @@ def row_json(group: MessageGroup, names: Mapping[int, str], start_ns: int, file:
         *(frame, frame, rows["settled_ns"].tolist(), rows["ack_frame"].tolist(), how.tolist()),
     )
     return list(map(template.__mod__, zip(*columns, strict=True)))
-
-
-def _of_flows(group: MessageGroup, text: Callable[[Flow, str], str]) -> list[str]:
-    """Return a text per row that depends on its flow and kind only."""
-    keys = group.rows["stream"] * len(KINDS) + group.rows["kind"]
-    texts = {key: text(group.flows[key // len(KINDS)], KINDS[key % len(KINDS)]) for key in np.unique(keys).tolist()}
-    return [texts[key] for key in keys.tolist()]

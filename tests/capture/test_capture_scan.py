@@ -97,9 +97,9 @@ def test_gathering_words(little_endian):
 
 def test_numba_is_chosen_when_it_pays(compiled_scanner):
     choice = ScannerChoice(None)
-    choice.reconsider(100_000)
-    assert choice.scanner is PYTHON_SCANNER
     choice.reconsider(10_000_000)
+    assert choice.scanner is PYTHON_SCANNER
+    choice.reconsider(30_000_000)
     assert choice.scanner == compiled_scanner
     never = ScannerChoice(False)
     never.reconsider(1e9)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mxwire.analysis.conversations import Follower
+from mxwire.analysis.conversations import Follower, message_rows
 from mxwire.analysis.conversations.message import MessageSorter
 from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
 from mxwire.analysis.conversations.plain_run import SETTLED
-from mxwire.report.message_rows import row_json, row_lines
+from mxwire.report.message_rows import FlowTexts, row_json, row_lines
 from mxwire.report.messages import message_json, message_layout
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE
@@ -22,6 +22,13 @@ from tests.analysis.conversations.test_plain_runs import ALWAYS, bounds, cut, sm
 
 WIDTHS = None, 80
 FILES = None, "100%s é.pcap"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_parts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_rows, "PART", 50)
+        yield
 
 
 def one_by_one(batches: list[DecodedBatch], start_ns: int) -> list[list[str]]:
@@ -39,21 +46,22 @@ def by_rows(batches: list[DecodedBatch], start_ns: int) -> tuple[list[list[str]]
     sorter, groups = GroupSorter(none), []
     for each in batches:
         completed = follower.observe(each)
-        groups.append(sorter.put([*follower.take_rows(), MessageGroup(none, messages=completed)]))
+        groups += sorter.put([*follower.take_rows(), MessageGroup(none, messages=completed)]).parts()
     rest = follower.finish()
-    groups.append(sorter.put([*follower.take_rows(), MessageGroup(none, messages=rest)], all_left=True))
+    groups += sorter.put([*follower.take_rows(), MessageGroup(none, messages=rest)], all_left=True).parts()
+    assert all(0 < len(each) <= message_rows.PART for each in groups)
     found: list[list[str]] = []
     for width in WIDTHS:
-        layout, texts = message_layout(width), []
+        layout, texts, flow_texts = message_layout(width), [], FlowTexts()
         for each in groups:
             objects = ["\n".join(layout.lines(message, start_ns, width)) for message in each.messages]
-            texts += each.merged(row_lines(each, layout, start_ns), objects)
+            texts += each.merged(row_lines(each, layout, start_ns, None, flow_texts), objects)
         found.append(texts)
     for file in FILES:
-        texts = []
+        texts, flow_texts = [], FlowTexts()
         for each in groups:
             objects = [message_json(message, {}, start_ns, file=file) for message in each.messages]
-            texts += each.merged(row_json(each, {}, start_ns, file), objects)
+            texts += each.merged(row_json(each, {}, start_ns, file, flow_texts), objects)
         found.append(texts)
     return found, sum(len(each.rows) for each in groups)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.message import WAITING, CapturedMessage
 from mxwire.analysis.conversations.partners import Flow
+
+PART: Final = 1 << 14
+_NO_END: Final = 1 << 62
 
 
 @dataclass(slots=True)
@@ -29,6 +32,16 @@ class MessageGroup:
     def __len__(self) -> int:
         """The number of messages."""
         return len(self.rows) + len(self.messages)
+
+    def parts(self) -> Iterator[MessageGroup]:
+        """Yield the messages in groups of at most :data:`PART`, for output that is built in memory."""
+        others = np.array([each.number for each in self.messages], np.int64)
+        numbers = np.sort(np.concatenate([self.rows["number"], others]))
+        edges = [0, *numbers[PART::PART].tolist(), _NO_END] if len(numbers) else []
+        row, other = (np.searchsorted(each, edges).tolist() for each in (self.rows["number"], others))
+        for place in range(len(edges) - 1):
+            rows, messages = slice(row[place], row[place + 1]), slice(other[place], other[place + 1])
+            yield MessageGroup(self.rows[rows], self.flows, self.messages[messages])
 
     def merged(self, rows: list[str], messages: list[str]) -> list[str]:
         """Return the texts of all messages in order, from those of the rows and those of the objects."""
