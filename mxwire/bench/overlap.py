@@ -348,8 +348,8 @@ def overlap_of(ranks: OverlapRanks, way: str, length: int, busy: int, kind: str 
 
 
 def _post_work_wait(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, points: Points) -> None:
-    for size in study.sizes:
-        for side in study.sides:
+    for side in study.sides:
+        for size in study.sizes:
             for kind in ranks.works:
                 found, details = overlap_of(ranks, way, size, SIDES.index(side), kind)
                 name = f"{way}, {side} {WORKS[kind]}"

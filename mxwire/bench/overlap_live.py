@@ -9,8 +9,9 @@ work have a way of progress:
 library  the host runs in the calls of its application
 thread   a thread runs it too, at the latest 10 ms after the last call (``NAP`` in ``host/driver.py``)
 signal   while the application works, a frame raises a signal, whose handler runs it (``imb/signals.py``)
-match    card and library in an agent (``mxwire agent``) of the rank
-push     the same agent, and large messages of RTS, CTS and data, of which only the data need no call (``imb/push.py``)
+card     the card's side in an agent (``mxwire agent``) of the rank, the library in its calls
+match    both in the agent
+push     both in the agent, and large messages of RTS, CTS and data; only the data need no call (``imb/push.py``)
 kernel   TCP
 ======== ======================================================================================
 
@@ -37,12 +38,10 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import SOURCE
 from mxwire.link.tap import Tap
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
-from mxwire.words import suggestion
 
-LIVE_PROGRESS: Final = ("library", "thread", "signal", "match", "push", "kernel")
 LIVE_SIZES: Final = (RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 1 << 20)
 _REPETITIONS: Final = 5
-_IN_AGENT: Final = ("match", "push")
+_IN_AGENT: Final = ("card", "match", "push")
 _COLLECTED: Final = 0.1
 """Seconds after a run within which the kernel hands over its last frames."""
 _HEADERS: Final = 64
@@ -71,11 +70,7 @@ class LiveOverlap(OverlapRanks):
         return self.ranks.conditions
 
     def prepare(self, study: OverlapStudy, recording: Recording) -> tuple[str, ...]:
-        """Refuse ways of progress that do not exist live.
-
-        Raises :class:`~mxwire.errors.MxwireError`.
-        """
-        check_live(study.progress)
+        """Add the places of agents and the limit of threads; all ways of progress exist live."""
         where = "its application" if self.same else "the other side"
         recording.remarks.append(f"an agent runs on the processor of {where}, and the kernel handles its frames there")
         if "thread" in study.progress:
@@ -145,13 +140,3 @@ class LiveOverlap(OverlapRanks):
             collector.join()
             tap.close()
         return answers, sorted(frames, key=lambda each: each.time)
-
-
-def check_live(ways: Sequence[str]) -> None:
-    """Raise :class:`~mxwire.errors.MxwireError` for a way of progress that does not exist live."""
-    for each in ways:
-        if each not in LIVE_PROGRESS:
-            raise MxwireError(
-                f"no live way of progress {each!r}{suggestion(each, LIVE_PROGRESS)}: use {', '.join(LIVE_PROGRESS)}, "
-                "or add --simulated TABLE for the others"
-            )

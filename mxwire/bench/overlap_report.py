@@ -16,6 +16,8 @@ _PHASES: Final = {"fill": plot.COLOURS[0], "sum": plot.COLOURS[2], "wait": "#cfd
 _SIDES: Final = ("producer", "consumer")
 _DATA: Final = 1000
 """Length in bytes from which a frame is drawn as one with data."""
+_SHOWN: Final = (-1.5, 1.5)
+"""Limits of the axis of overlap."""
 _PANEL: Final = 2.6
 """Height of a panel in inches."""
 
@@ -59,7 +61,9 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
         )
     if overlap is not None:
         yield PageFigure(
-            _overlap_figure(cases(overlap)), "1: a message and the work beside it take the time of the longer one."
+            _overlap_figure(cases(overlap)),
+            f"1: a message and the work beside it take the time of the longer one. Values beyond {_SHOWN[0]:g} and "
+            f"{_SHOWN[1]:g}, as on a busy machine, are not drawn.",
         )
     if recording.named(POLLED) is not None:
         polled = [case for each in recording.series if each.name in ("availability", POLLED) for case in cases(each)]
@@ -84,6 +88,7 @@ def _overlap_figure(shown: list[Series]) -> Figure:
                     places, [each.median for each in curve], color=colour, linestyle=dashes, marker=".", label=name
                 )
             axes.axhline(0, color="black", linewidth=0.8)
+            axes.set_ylim(*_SHOWN)
             axes.set_ylabel(series.name)
             plot.legend_beside(drawing, axes, handlelength=2.6)
         plot.length_axis(panels[-1], [plotted(each.parameters["size"]) for each in shown[-1].measurements])

@@ -38,7 +38,7 @@ def _some_names(context: click.Context, parameter: click.Parameter, value: str |
     "ways",
     callback=_some_names,
     metavar="LIST",
-    help="Ways of progress, separated by commas.  [default: all; live all but card]",
+    help="Ways of progress, separated by commas.  [default: all]",
 )
 @click.option("--dialect", metavar="mxoe|omx:M", default="omx:9000", show_default=True, help="Dialect of the hosts.")
 @click.option(
@@ -75,11 +75,9 @@ def overlap(
 
     spoken, live = as_dialect(dialect), simulated is None
     if live:
-        from mxwire.bench.overlap_live import LIVE_PROGRESS, LIVE_SIZES, check_live
-
-        check_live(ways)
+        from mxwire.bench.overlap_live import LIVE_SIZES
     study = OverlapStudy(
-        ways or (LIVE_PROGRESS if live else PROGRESS),
+        ways or PROGRESS,
         experiments or EXPERIMENTS,
         sizes or (LIVE_SIZES if live else SIZES),
         sides or SIDES,

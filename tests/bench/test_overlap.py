@@ -396,7 +396,6 @@ def test_a_signal_within_a_poll_has_the_host_polled_once_more():
     assert (host.poll.call_count, deepest, signals.raised) == (2, 1, 2)
 
 
-def test_a_live_way_of_progress_that_does_not_exist_is_refused():
+def test_a_way_of_progress_that_does_not_exist_is_refused_before_the_study_begins():
     run = mxwire("bench", "overlap", "--progress", "cart")
-    assert run.code == 2 and "no live way of progress 'cart': use library, thread, signal" in run.err
-    assert "or add --simulated TABLE for the others" in run.err
+    assert run.code == 2 and "no way of progress 'cart' (did you mean card" in run.err

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from mxwire.bench.cost.progress import PROGRESS
 from mxwire.bench.imb.rank_stage import LiveRanks, RankOptions
-from mxwire.bench.overlap import BOUNDS, SIDES, OverlapStudy, run_overlap
-from mxwire.bench.overlap_live import LIVE_PROGRESS, LiveOverlap
+from mxwire.bench.overlap import BOUNDS, EXPERIMENTS, OverlapStudy, run_overlap
+from mxwire.bench.overlap_live import LiveOverlap
 from mxwire.bench.path import RUNGS, Budget
 from mxwire.bench.record import read_recordings
 from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
@@ -294,35 +295,40 @@ def test_two_machines_measure_over_their_interface(machines, tmp_path):
 
 def test_a_quick_overlap_has_every_way_of_progress(_namespaces_work):
     """Also with agents, which the ranks start and end; the processors of all parties are in the recording, and frames
-    of each way in its timeline."""
+    of both sides in a timeline."""
     with LiveRanks(RankOptions(dialect="omx:9000", polling=False)) as ranks:
-        recording = run_overlap(OverlapStudy(LIVE_PROGRESS), LiveOverlap(ranks, quick=True), StudyOptions.of(1, True))
-    assert recording.complete, recording.remarks
-    expected = {
-        "rate": ["network", "random and sum", *(f"{bound}, {kind}" for bound in BOUNDS for kind in LiveOverlap.works)],
-        "overlap": [f"{side} {verb}" for side in SIDES for verb in ("sleeps", "burns")],
-        "availability": list(LiveOverlap.works),
-        "rate while polling": list(LiveOverlap.works),
+        live, once = LiveOverlap(ranks, quick=True), StudyOptions.of(1, True)
+        buffered = run_overlap(OverlapStudy(("push",), EXPERIMENTS[:1]), live, once)
+        recording = run_overlap(OverlapStudy(experiments=EXPERIMENTS[1:], sides=("receiver",)), live, once)
+    assert buffered.complete and recording.complete, buffered.remarks + recording.remarks
+    bounds = [f"{bound}, {kind}" for bound in BOUNDS for kind in live.works]
+    assert {each.partition(", ")[2] for each in buffered.named("rate").contestants()} == {
+        *("network", "random and sum", *bounds)
     }
-    assert {series.name: sorted(series.contestants()) for series in recording.series} == {
-        name: sorted(f"{way}, {case}" for way in LIVE_PROGRESS for case in found) for name, found in expected.items()
-    }
+    [timeline] = buffered.facts["timelines"].values()
+    assert {each["kind"] for each in timeline["phases"]} >= {"fill", "wait"}
+    assert {each["rank"] for each in timeline["frames"]} == {0, 1}
+    for name, cases in {
+        "overlap": ("receiver sleeps", "receiver burns"),
+        "availability": live.works,
+        "rate while polling": live.works,
+    }.items():
+        expected = {f"{way}, {case}" for way in PROGRESS for case in cases}
+        assert set(recording.named(name).contestants()) == expected
     for each in recording.named("overlap").measurements:
         assert set(each.details) == {"idle", "alone", "post", "work", "wait", "total"}
     parties = recording.facts["processors"]
-    assert set(parties["match"]) == {"sender", "receiver", "agent of the sender", "agent of the receiver"}
+    assert set(parties["push"]) == {"sender", "receiver", "agent of the sender", "agent of the receiver"}
+    assert set(parties["card"]) == {"sender", "receiver", "agent of the receiver"}
     assert set(parties["kernel"]) == {"sender", "receiver"}
-    for way, timeline in recording.facts["timelines"].items():
-        assert {each["kind"] for each in timeline["phases"]} >= {"fill", "wait"}
-        assert {each["rank"] for each in timeline["frames"]} == {0, 1}, way
 
 
 def test_an_agent_that_cannot_start_leaves_its_way_out(_namespaces_work):
     """Its reason is in the remarks, and the other ways are measured."""
-    study = OverlapStudy(("match", "library"), ("post-work-wait",), sides=("receiver",))
+    study = OverlapStudy(("match", "library"), ("post-work-wait",), sides=("sender",))
     with LiveRanks(RankOptions(dialect="omx:9000", polling=False)) as ranks:
-        words = [sys.executable, "-m", "mxwire", "agent", "-i", ranks.ports[1].interface]
-        other = ChildProcess(ranks.ports[1].namespace.command(*words))
+        words = [sys.executable, "-m", "mxwire", "agent", "-i", ranks.ports[0].interface]
+        other = ChildProcess(ranks.ports[0].namespace.command(*words))
         try:
             assert other.read_line(60) is not None
             recording = run_overlap(study, LiveOverlap(ranks, quick=True), StudyOptions.of(1, True))

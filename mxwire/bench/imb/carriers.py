@@ -60,10 +60,10 @@ class RankSetup:
     """Seconds by which each sent frame is delayed, by mxwire itself."""
     processor: int | None = None
     progress: str = "library"
-    """The way in which messages progress while the rank works: ``library``, ``thread``, ``signal``, ``match`` or
-    ``push``."""
+    """The way in which messages progress while the rank works: ``library``, ``thread``, ``signal``, ``card``, ``match``
+    or ``push``."""
     agent: bool = False
-    """True if an agent of its own runs the rank's endpoint."""
+    """True if the rank has an agent of its own, which runs its endpoint, or with ``card`` the card's side of it."""
     agent_processor: int | None = None
 
     @property
@@ -244,7 +244,7 @@ def _open_host(setup: RankSetup) -> Host:
     }
     if setup.agent:
         given = {name: options[name] for name in ("spin", "background", "peers")}
-        return Host.open(setup.interface, agent=True, **given)
+        return Host.open(setup.interface, agent="card" if setup.progress == "card" else "match", **given)
     if not setup.delay:
         return Host.open(setup.interface, **options)
     # A delayed link supports two ranks only, because it cannot share its interface with other processes.
