@@ -1,16 +1,16 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
  * addresses (addresses.c), completions (completions.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
  * of messages (messages.c), their match information (match_information.c), sends (sends.c), receives with their matching
- * (receives.c), remote memory access (remote_access.c, atomics.c), its regions at the target (regions.c), the memory of endpoints
- * (memory.c), probes of partners for which operations wait (probes.c), and progress without calls of the program
- * (progress.c). Each begins with its own theory.
+ * (receives.c), remote memory access (remote_access.c, atomics.c), its regions at the target (regions.c), the memory of
+ * endpoints (memory.c), probes of partners for which operations wait (probes.c), and progress without calls of the
+ * program (progress.c). Each begins with its own theory.
  *
  * Theory of operation
  * -------------------
  * The provider uses the public interface of MX, and none of libfabric's functions: programs bring their own libfabric.
  *
- *   - Matching is done here, in the consumer and the unexpected handler of MX, because MX knows neither directed receives nor ignore
- *     masks. Receives are posted to MX only for a message that has arrived.
+ *   - Matching is done here, in the consumer and the unexpected handler of MX, because MX knows neither directed receives
+ *     nor ignore masks. Receives are posted to MX only for a message that has arrived.
  *   - A message is one message of MX, whose match information says all about it, if it can: its tag and data. Otherwise it
  *     has an envelope. When a receive matches that, the receiver chooses a number, posts a receive to MX with it, and grants
  *     it to the sender, which then sends the payload; two senders never use the same match information. Either way, a long
@@ -20,8 +20,9 @@
  *   - An unexpected eager message that MX has as a whole is copied, within a limit of memory (HELD_MAXIMUM). Others stay in
  *     the queue of MX until they are claimed by their identity, as do envelopes beyond the limit.
  *   - The first send to an address starts a connect; sends wait in the connection's queue until it ends.
- *   - Reads and writes of remote memory, and atomic operations on it, are messages, too, with match information of their own. The target answers them
- *     in the handler; what it has to do afterwards is done by a thread while the program makes no call.
+ *   - Reads and writes of remote memory, and atomic operations on it, are messages, too, with match information of their
+ *     own. The target answers them in the handler; what it has to do afterwards is done by a thread while the program
+ *     makes no call.
  *
  * One recursive lock protects everything, since a call of MX may call the handler. It is held during calls of MX that do
  * not wait, and never during others. The consumer only tries to take it. */
@@ -392,6 +393,7 @@ struct mxf_endpoint {
     size_t numbered_room, numbered_next;
     uint32_t *free_bulks, free_count;
     LIST(mxf_waiter) waiting;           /* for the number of a bulk */
+    int passing;                        /* free numbers to them */
     LIST(mxf_visit) visits;             /* accesses of others to regions */
     LIST(mxf_visit) postponed;          /* in the queue of MX, until fewer are in progress */
     unsigned visiting, answers;         /* accesses, and grants and replies, in progress */

@@ -13,8 +13,8 @@
  * several (FI_MULTI_RECV); the receive is freed when it takes no more (retired) and none is pending.
  *
  * The bulk of a long message has a number, of which an endpoint has a limited stock; who finds none waits. The receive is
- * posted to MX before the grant leaves, and cancelled if the sender has gone (probes.c). Length and source of a bulk are compared, since
- * any endpoint can send with its match information. */
+ * posted to MX before the grant leaves, and cancelled if the sender has gone (probes.c). Length and source of a bulk are
+ * compared, since any endpoint can send with its match information. */
 
 #include "provider.h"
 
@@ -282,12 +282,17 @@ uint64_t mxf_take_bulk(struct mxf_endpoint *endpoint)
 
 void mxf_free_bulk(struct mxf_endpoint *endpoint, uint64_t bulk)
 {
-    struct mxf_waiter *waiter = endpoint->waiting.first;
+    struct mxf_waiter *waiter;
     endpoint->free_bulks[endpoint->free_count++] = (uint32_t)bulk;
-    if (!waiter || endpoint->closing)
+    /* If MX refuses the receive of a waiter, that frees its number at once: for the next turn, not for a deeper call. */
+    if (endpoint->passing)
         return;
-    REMOVE(&endpoint->waiting, waiter);
-    waiter->ready(waiter);
+    endpoint->passing = 1;
+    while (endpoint->free_count && (waiter = endpoint->waiting.first) && !endpoint->closing) {
+        REMOVE(&endpoint->waiting, waiter);
+        waiter->ready(waiter);
+    }
+    endpoint->passing = 0;
 }
 
 int mxf_whole(const mx_status_t *status, size_t length, const struct mxf_address *source)

@@ -57,7 +57,9 @@ int mxf_number(struct mxf_send *send)
         return error;
     endpoint->numbered_next = place + 1;
     endpoint->numbered[place] = send;
-    send->number = (uint64_t)++uses << 32 | place;
+    /* 0 means no number. */
+    uses += uses == UINT32_MAX ? 2 : 1;
+    send->number = (uint64_t)uses << 32 | place;
     return 0;
 }
 
