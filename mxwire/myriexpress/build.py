@@ -35,7 +35,7 @@ _COMPILE_TIMEOUT: Final = 600
 PROVIDER: Final = Path("libfabric", "libmx-fi.so")
 """Path of the libfabric provider relative to the library."""
 _PROVIDER_PARTS: Final = (
-    *("provider", "information", "addresses", "completions", "wait_objects", "endpoint", "progress"),
+    *("provider", "information", "addresses", "completions", "event_queues", "wait_objects", "endpoint", "progress"),
     *("messages", "match_information", "sends", "receives", "remote_access", "regions", "atomics", "memory", "probes"),
 )
 _HEADERS: Final = (

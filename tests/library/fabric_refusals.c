@@ -39,6 +39,7 @@ static void hints(void)
     REFUSED(hints->ep_attr->protocol = FI_PROTO_SOCK_TCP);
     REFUSED(hints->ep_attr->max_msg_size = UINT64_C(1) << 31);
     REFUSED(hints->ep_attr->tx_ctx_cnt = 2);
+    REFUSED(hints->ep_attr->max_order_waw_size = 8);
     REFUSED(hints->addr_format = FI_SOCKADDR_IN);
     REFUSED(hints->fabric_attr->name = strdup("other"));
     REFUSED(hints->domain_attr->name = strdup("mx7"));
@@ -61,6 +62,26 @@ static void hints(void)
     REFUSED(hints->domain_attr->data_progress = FI_PROGRESS_AUTO);
     ACCEPTED(hints->domain_attr->data_progress = FI_PROGRESS_MANUAL);
     unsetenv("MX_MONOTHREAD");
+}
+
+/* The number of the endpoint of fi_getinfo for a service, or an error. */
+static int endpoint_of(const char *service)
+{
+    struct fi_info *hints = fi_allocinfo(), *found = NULL;
+    uint32_t number;
+    hints->fabric_attr->prov_name = strdup("mx");
+    int error = fi_getinfo(FI_VERSION(1, 17), NULL, service, FI_SOURCE, hints, &found);
+    if (!error)
+        memcpy(&number, (char *)found->src_addr + 8, sizeof number);
+    fi_freeinfo(hints);
+    fi_freeinfo(found);
+    return error ? error : (int)number;
+}
+
+/* Programs of libfabric name ports. */
+static void services(void)
+{
+    REQUIRE(endpoint_of("7") == 7 && endpoint_of("9228") == 9228 % 256 && endpoint_of("http") == -FI_ENODATA);
 }
 
 static void states(void)
@@ -129,6 +150,7 @@ static void partners(void)
 int main(void)
 {
     hints();
+    services();
     open_endpoint(NULL, FI_SEND);
     states();
     partners();

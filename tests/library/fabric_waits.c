@@ -112,6 +112,32 @@ static void sets(void)
     REQUIRE(!fi_close(&set->fid) && !fi_close(&polls->fid));
 }
 
+/* Events of the program itself. */
+static void events(void)
+{
+    enum { SIZE = 3 };
+    struct fi_eq_attr attr = {.size = SIZE, .flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
+    struct fi_eq_entry entry = {0};
+    struct fid_eq *eq;
+    uint32_t kind;
+    REQUIRE(!fi_eq_open(fabric, &attr, &eq, NULL));
+    struct fid *fid = &eq->fid;
+    REQUIRE(!fi_trywait(fabric, &fid, 1) && fi_eq_read(eq, &kind, &entry, sizeof entry, 0) == -FI_EAGAIN);
+    for (size_t number = 0; number < SIZE; number++) {
+        entry.data = number;
+        REQUIRE(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof entry, 0) == sizeof entry);
+    }
+    REQUIRE(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof entry, 0) == -FI_EAGAIN);
+    sleep_until(fid);
+    REQUIRE(fi_trywait(fabric, &fid, 1) == -FI_EAGAIN && fi_eq_read(eq, &kind, &entry, 1, 0) == -FI_ETOOSMALL);
+    for (size_t number = 0; number < 2 * SIZE; number++) {
+        REQUIRE(fi_eq_sread(eq, &kind, &entry, sizeof entry, WAIT_MS, number % 2 ? 0 : FI_PEEK) == sizeof entry);
+        REQUIRE(kind == FI_NOTIFY && entry.data == number / 2);
+    }
+    REQUIRE(!fi_trywait(fabric, &fid, 1) && fi_eq_sread(eq, &kind, &entry, sizeof entry, 1, 0) == -FI_EAGAIN);
+    REQUIRE(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof entry, 0) == sizeof entry && !fi_close(fid));
+}
+
 static fi_addr_t insert(const char *name)
 {
     fi_addr_t partner;
@@ -172,6 +198,7 @@ int main(int count, char **words)
         objects();
         counters();
         sets();
+        events();
         race();
     }
     close_endpoint();

@@ -38,14 +38,23 @@ fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address)
     return found && av->entries[found - 1].count ? av->entries[found - 1].present : FI_ADDR_NOTAVAIL;
 }
 
-/* Address of "host[:board]", or of the text that straddr writes; service: number of the endpoint. */
+int mxf_read_service(const char *service, uint32_t *number)
+{
+    char *end;
+    unsigned long value = strtoul(service, &end, 0);
+    if (end == service || *end)
+        return -FI_EINVAL;
+    /* Programs name ports of IP, of which there are more than endpoints. */
+    *number = (uint32_t)(value % ENDPOINT_NUMBERS);
+    return 0;
+}
+
+/* Address of "host[:board]", or of the text that straddr writes; without a service, its number stays. */
 int mxf_resolve(const char *node, const char *service, struct mxf_address *address)
 {
-    char name[MX_MAX_HOSTNAME_LEN], *end = NULL;
-    unsigned long number = service ? strtoul(service, &end, 0) : 0;
-    if (service && (end == service || *end || number > UINT32_MAX))
+    char name[MX_MAX_HOSTNAME_LEN];
+    if (service && mxf_read_service(service, &address->number))
         return -FI_EINVAL;
-    *address = (struct mxf_address){0, (uint32_t)number, KEY};
     if (sscanf(node, "fi_addr_mx://%" SCNx64 ":%" SCNu32 ":%" SCNx32, &address->nic_id, &address->number,
                &address->key) == 3)
         return 0;
@@ -128,7 +137,7 @@ static int insert(struct fid_av *fid, const void *addresses, size_t count, fi_ad
 static int insert_service(struct fid_av *fid, const char *node, const char *service, fi_addr_t *place, uint64_t flags,
                           void *context)
 {
-    struct mxf_address address;
+    struct mxf_address address = {0, 0, KEY};
     if (!node)
         return -FI_EINVAL;
     int error = mxf_resolve(node, service, &address);

@@ -56,7 +56,7 @@ int mxf_ready(struct fid *fid)
         const struct mxf_counter *counter = OWNER(fid, mxf_counter, fid.fid);
         return counter->seen != counter->value + counter->errors;
     }
-    return 0;
+    return fid->fclass == FI_CLASS_EQ && mxf_eq_ready(fid);
 }
 
 static void progress(const struct mxf_endpoints *endpoints)

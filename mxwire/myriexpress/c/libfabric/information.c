@@ -17,7 +17,6 @@
 #define BOARDS 16
 #define QUEUE_SIZE 1024
 #define COUNTERS 256
-#define ENDPOINT_NUMBERS 256
 /* Later versions of libfabric have longer structures. */
 #define GROWTH 256
 
@@ -61,6 +60,7 @@ static int bad_endpoint(const struct fi_ep_attr *hints)
 {
     return hints && ((hints->type != FI_EP_UNSPEC && hints->type != FI_EP_RDM) ||
                      (hints->protocol && hints->protocol != PROTOCOL) || hints->max_msg_size > MESSAGE_MAXIMUM ||
+                     hints->max_order_raw_size || hints->max_order_war_size || hints->max_order_waw_size ||
                      hints->tx_ctx_cnt > 1 || hints->rx_ctx_cnt > 1 || hints->auth_key_size);
 }
 
@@ -89,7 +89,7 @@ static int refused(const struct fi_info *hints)
             bad_receive(hints->rx_attr));
 }
 
-/* Resolving a name starts Python: only for programs that ask for this provider. */
+/* Resolving a name starts Python, and services may be those of IP: only for programs that ask for this provider. */
 static int wanted(const struct fi_info *hints)
 {
     const char *chosen = getenv("FI_PROVIDER");
@@ -234,14 +234,7 @@ static int read_addresses(const char *node, const char *service, uint64_t flags,
             return -FI_ENODATA;
         return mxf_resolve(node, service, flags & FI_SOURCE ? source : destination) ? -FI_ENODATA : 0;
     }
-    if (service) {
-        char *end;
-        unsigned long number = strtoul(service, &end, 0);
-        if (end == service || *end || number >= ENDPOINT_NUMBERS)
-            return -FI_ENODATA;
-        source->number = (uint32_t)number;
-    }
-    return 0;
+    return service && (!wanted(hints) || mxf_read_service(service, &source->number)) ? -FI_ENODATA : 0;
 }
 
 int mxf_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,

@@ -159,79 +159,6 @@ void mxf_release_mx(void)
     pthread_mutex_unlock(&starting);
 }
 
-/* Event queues never have events. */
-
-struct event_queue {
-    struct fid_eq fid;
-    struct mxf_wait *wait;
-};
-
-static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buffer, size_t length, uint64_t flags)
-{
-    (void)fid, (void)event, (void)buffer, (void)length, (void)flags;
-    return -FI_EAGAIN;
-}
-
-static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *entry, uint64_t flags)
-{
-    (void)fid, (void)entry, (void)flags;
-    return -FI_EAGAIN;
-}
-
-static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buffer, size_t length, int timeout, uint64_t flags)
-{
-    (void)fid, (void)event, (void)buffer, (void)length, (void)flags;
-    uint64_t deadline = timeout < 0 ? UINT64_MAX : mxf_now() + (uint64_t)timeout;
-    while (mxf_now() < deadline)
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
-    return -FI_EAGAIN;
-}
-
-static const char *eq_strerror(struct fid_eq *fid, int error, const void *data, char *buffer, size_t length)
-{
-    (void)fid, (void)data;
-    if (buffer && length)
-        snprintf(buffer, length, "%s", strerror(error));
-    return strerror(error);
-}
-
-static int eq_close(struct fid *fid)
-{
-    mxf_enter();
-    mxf_wait_close(OWNER(fid, event_queue, fid.fid)->wait, fid);
-    mxf_leave();
-    free(fid);
-    return 0;
-}
-
-static int eq_control(struct fid *fid, int command, void *argument)
-{
-    return mxf_wait_control(OWNER(fid, event_queue, fid.fid)->wait, command, argument);
-}
-
-static struct fi_ops eq_fid_ops = {sizeof eq_fid_ops, eq_close,    UNSUPPORTED, eq_control,
-                                   UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED};
-static struct fi_ops_eq eq_ops = {sizeof eq_ops, eq_read, eq_readerr, UNSUPPORTED, eq_sread, eq_strerror};
-
-static int eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **result, void *context)
-{
-    (void)fabric;
-    struct event_queue *eq = calloc(1, sizeof *eq);
-    if (!eq)
-        return -FI_ENOMEM;
-    mxf_enter();
-    int error = attr ? mxf_wait_open(&eq->wait, attr->wait_obj, attr->wait_set, &eq->fid.fid) : 0;
-    mxf_leave();
-    if (error) {
-        free(eq);
-        return error;
-    }
-    eq->fid.fid = (struct fid){FI_CLASS_EQ, context, &eq_fid_ops};
-    eq->fid.ops = &eq_ops;
-    *result = &eq->fid;
-    return 0;
-}
-
 /* Domains. */
 
 static int close_domain(struct fid *fid)
@@ -294,7 +221,7 @@ static int close_fabric(struct fid *fid)
 
 static struct fi_ops fabric_fid_ops = {sizeof fabric_fid_ops, close_fabric, UNSUPPORTED, UNSUPPORTED,
                                        UNSUPPORTED,           UNSUPPORTED,  UNSUPPORTED};
-static struct fi_ops_fabric fabric_ops = {sizeof fabric_ops, open_domain,       UNSUPPORTED, eq_open,
+static struct fi_ops_fabric fabric_ops = {sizeof fabric_ops, open_domain,       UNSUPPORTED, mxf_eq_open,
                                           mxf_wait_set_open, mxf_trywait, UNSUPPORTED};
 
 static int open_fabric(struct fi_fabric_attr *attr, struct fid_fabric **result, void *context)

@@ -1,5 +1,5 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
- * addresses (addresses.c), completions (completions.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
+ * addresses (addresses.c), completions (completions.c), event queues (event_queues.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
  * of messages (messages.c), their match information (match_information.c), sends (sends.c), receives with their matching
  * (receives.c), remote memory access (remote_access.c, atomics.c), its regions at the target (regions.c), the memory of
  * endpoints (memory.c), probes of partners for which operations wait (probes.c), and progress without calls of the
@@ -50,6 +50,8 @@
 #include "mx_extensions.h"
 
 #define SEGMENTS 4
+/* Numbers of endpoints of a board. */
+#define ENDPOINT_NUMBERS 256
 /* MX copies such a message before mx_isend returns. */
 #define INJECT_MAXIMUM 4096
 /* Longest message that MX copies, and longest that it always has as a whole. */
@@ -438,6 +440,8 @@ int mxf_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 int mxf_same(const struct mxf_address *one, const struct mxf_address *other);
 int mxf_known(const struct mxf_av *av, fi_addr_t place);
 fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address);
+/* The number of an endpoint that the name of a service means. */
+int mxf_read_service(const char *service, uint32_t *number);
 int mxf_resolve(const char *node, const char *service, struct mxf_address *address);
 
 int mxf_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
@@ -453,6 +457,10 @@ void mxf_count(struct mxf_counter *counter, int error);
 struct mxf_endpoints *mxf_endpoints_of(struct fid *fid);
 /* Return whether a queue or counter has something for its program. */
 int mxf_ready(struct fid *fid);
+
+int mxf_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **result, void *context);
+struct mxf_wait *mxf_eq_wait(struct fid *fid);
+int mxf_eq_ready(const struct fid *fid);
 
 int mxf_wait_open(struct mxf_wait **wait, enum fi_wait_obj kind, struct fid_wait *set, struct fid *fid);
 void mxf_wait_close(struct mxf_wait *wait, struct fid *fid);

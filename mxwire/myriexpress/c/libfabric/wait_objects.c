@@ -183,8 +183,13 @@ static int try_wait(struct fid *fid)
     struct mxf_endpoints *endpoints = mxf_endpoints_of(fid);
     uint32_t idle = 1;
     int waits = 0;
+    if (!endpoints && fid->fclass == FI_CLASS_EQ) {
+        if (mxf_eq_wait(fid))
+            arm_wait(mxf_eq_wait(fid));
+        return mxf_ready(fid) ? -FI_EAGAIN : 0;
+    }
     if (!endpoints)
-        return fid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+        return -FI_EINVAL;
     if (!endpoints->wait)
         return -FI_EINVAL;
     arm_wait(endpoints->wait);
