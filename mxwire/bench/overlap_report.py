@@ -81,7 +81,7 @@ def _overlap_figure(shown: list[Series]) -> Figure:
         size = 11.5, 1.2 + _PANEL * len(shown)
         drawing, panels = plot.panels(pyplot, "Overlap of a message and work", size, len(shown), sharex=True)
         for series, axes in zip(shown, panels, strict=True):
-            for name, (colour, dashes) in line_styles(series.contestants()).items():
+            for name, (colour, dashes, _) in line_styles(series.contestants()).items():
                 curve = series.curve(name)
                 places = [each.parameters["size"] for each in curve]
                 axes.plot(

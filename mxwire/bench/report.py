@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.errors import OutputError, write_file
@@ -24,7 +24,15 @@ from mxwire.report.document import (
 )
 from mxwire.wire.dialect import Dialect
 
-_LINES: Final = ("-", "--", ":", "-.")
+_DASHES: Final = {"-": "", "--": "6 3", ":": "2 2", "-.": "6 2 2 2"}
+"""Dashes of curves as matplotlib calls them, and for the key of a page."""
+_MARKERS: Final = {
+    "o": "M14.5 6a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "s": "M15 3h6v6h-6z",
+    "^": "M18 2l4 7h-8z",
+    "D": "M18 2l4 4-4 4-4-4z",
+}
+"""Points of curves as matplotlib calls them, and as paths in the middle of a line of 36 by 12."""
 _LEGEND_INSIDE: Final = 6
 """Maximum number of curves whose legend fits within the axes."""
 _PANEL: Final = 3.2
@@ -135,31 +143,45 @@ def study_blocks(recording: Recording) -> Iterator[Block]:
 # Plots
 
 
-def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None = None) -> Figure:
+@dataclass(frozen=True)
+class SeriesFigure:
     """A figure with one panel per series, over a common axis of sizes; both axes are logarithmic.
 
-    Bands are confidence intervals. Hollow points have marks that other points of their curve lack. ``dialect`` marks
-    the sizes at which its messages change their kind.
+    Bands are confidence intervals. Hollow points have marks that other points of their curve lack. A contestant has the
+    same curve in all panels. ``legend``: with one in each panel, or beside it if there are many curves.
     """
-    inside = all(len(each.contestants()) <= _LEGEND_INSIDE for each in shown)
-    width = 9 if inside else 11.5
-    # A legend that is higher than its panel would leave the curves no room.
-    height = max(_PANEL, *(_LEGEND_LINE * len(each.contestants()) for each in shown))
 
-    def figure(pyplot: Any) -> Any:
-        size = width, 1.2 + height * len(shown)
-        drawing, panels = plot.panels(pyplot, title, size, len(shown), sharex=True)
-        for place, (series, axes) in enumerate(zip(shown, panels, strict=True)):
-            draw_series(drawing, axes, series)
+    shown: Sequence[Series]
+    title: str
+    dialect: Dialect | None = None
+    """Marks the sizes at which its messages change their kind."""
+    legend: bool = True
+
+    def __call__(self, pyplot: Any) -> Any:
+        """Make the figure with pyplot."""
+        beside = self.legend and any(len(each.contestants()) > _LEGEND_INSIDE for each in self.shown)
+        # A legend that is higher than its panel would leave the curves no room.
+        lines = max(len(each.contestants()) for each in self.shown) if beside else 0
+        size = 11.5 if beside else 9, 1.2 + max(_PANEL, _LEGEND_LINE * lines) * len(self.shown)
+        drawing, panels = plot.panels(pyplot, self.title, size, len(self.shown), sharex=True)
+        for place, (series, axes) in enumerate(zip(self.shown, panels, strict=True)):
+            draw_series(drawing, axes, series, self.styles(), legend=self.legend)
             lengths = [plotted(each.parameters[series.x]) for each in series.measurements]
-            if dialect is not None:
-                plot.marks(axes, lengths, dialect, named=place == 0)
-            if place == len(shown) - 1:
+            if self.dialect is not None:
+                plot.marks(axes, lengths, self.dialect, named=place == 0)
+            if place == len(self.shown) - 1:
                 plot.length_axis(axes, lengths)
                 axes.set_xlabel(axis_name(series))
         return drawing
 
-    return figure
+    def styles(self) -> dict[str, CurveStyle]:
+        """The curve of each contestant of any series."""
+        return line_styles([name for each in self.shown for name in each.contestants()])
+
+
+def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None = None) -> SeriesFigure:
+    """A figure of some series; see :class:`SeriesFigure`."""
+    return SeriesFigure(shown, title, dialect)
 
 
 def plotted(size: int) -> plot.PlottedLength:
@@ -167,26 +189,45 @@ def plotted(size: int) -> plot.PlottedLength:
     return plot.PlottedLength(size, 0.0, 0.0, 0.0, 0.0)
 
 
-def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The colour and the dashes of each contestant: the text before the comma determines the colour, the rest the
-    dashes.
+class CurveStyle(NamedTuple):
+    """The appearance of a curve."""
+
+    colour: str
+    dashes: str
+    marker: str
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The curve as values of the template of a page."""
+        return {"colour": self.colour, "dashes": _DASHES[self.dashes], "marker": _MARKERS[self.marker]}
+
+
+def line_styles(names: Sequence[str]) -> dict[str, CurveStyle]:
+    """The curve of each contestant: the text before the comma determines the colour and the shape of its points, which
+    changes when the colours repeat, and the rest the dashes.
     """
+    names = list(dict.fromkeys(names))
     heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
     tails: dict[str, list[str]] = {head: [] for head in heads}
     styles = {}
     for name in names:
         head, _, tail = name.partition(", ")
         tails[head].append(tail)
-        dashes = _LINES[(len(tails[head]) - 1) % len(_LINES)]
-        styles[name] = (plot.COLOURS[heads.index(head) % len(plot.COLOURS)], dashes)
+        repeat, place = divmod(heads.index(head), len(plot.COLOURS))
+        dashes = list(_DASHES)[(len(tails[head]) - 1) % len(_DASHES)]
+        styles[name] = CurveStyle(plot.COLOURS[place], dashes, list(_MARKERS)[repeat % len(_MARKERS)])
     return styles
 
 
-def draw_series(drawing: Any, axes: Any, series: Series) -> None:
+def draw_series(
+    drawing: Any, axes: Any, series: Series, styles: dict[str, CurveStyle] | None = None, *, legend: bool = True
+) -> None:
     """Draw the curves of a series."""
     values: list[float] = []
-    styles = line_styles(series.contestants())
-    for name, (colour, dashes) in styles.items():
+    names = series.contestants()
+    styles = line_styles(names) if styles is None else styles
+    for name in names:
+        colour, dashes, marker = styles[name]
         curve = [each for each in series.curve(name) if each.median > 0]
         if not curve:
             continue
@@ -195,23 +236,23 @@ def draw_series(drawing: Any, axes: Any, series: Series) -> None:
         intervals = [each.interval() for each in curve]
         lows = [max(low, median / 100) for (low, _), median in zip(intervals, medians, strict=True)]
         axes.fill_between(places, lows, [high for _, high in intervals], color=colour, alpha=0.15, linewidth=0)
-        axes.plot(places, medians, color=colour, linestyle=dashes, linewidth=1.4, label=name)
+        axes.plot(places, medians, color=colour, linestyle=dashes, linewidth=1.4, marker=marker, ms=4, label=name)
         shared = shared_marks(curve)
-        for marked in (False, True):
-            chosen = [
-                (x, y)
-                for x, y, each in zip(places, medians, curve, strict=True)
-                if marked is any(mark not in shared for mark in each.marks)
-            ]
-            if chosen:
-                face = "white" if marked else colour
-                axes.plot(*zip(*chosen, strict=True), linestyle="", marker="o", ms=4, mfc=face, mec=colour)
+        marked = [
+            (x, y)
+            for x, y, each in zip(places, medians, curve, strict=True)
+            if any(mark not in shared for mark in each.marks)
+        ]
+        if marked:
+            axes.plot(*zip(*marked, strict=True), linestyle="", marker=marker, ms=4, mfc="white", mec=colour)
         values += medians
     axes.set_ylabel(f"{series.name}, {series.unit}")
     if not values:
         return
     plot.vertical_axis(axes, min(values), max(values))
-    if len(styles) <= _LEGEND_INSIDE:
+    if not legend:
+        return
+    if len(names) <= _LEGEND_INSIDE:
         axes.legend(fontsize=8, ncols=2, **plot.OVER_LINES)
     else:
         plot.legend_beside(drawing, axes, handlelength=2.6)
@@ -253,11 +294,9 @@ def write_page(
     Raises :class:`~mxwire.errors.MxwireError` if jinja2 is not installed, or a file cannot be written.
     """
     import_extra("jinja2", "report", "--html")
-    from markupsafe import Markup
-
     from mxwire.report.site.pages import environment, write_static, write_text
 
-    drawn = [{"drawing": Markup(_svg(each.figure)), "caption": each.caption} for each in figures]
+    drawn = [_page_figure(each) for each in figures]
     conditions = recording.conditions
     subtitle = " · ".join(filter(None, (conditions.processor, conditions.stage, conditions.time)))
     if not recording.complete:
@@ -274,6 +313,16 @@ def write_page(
     except OSError as error:
         raise OutputError.of(error.filename or folder, error) from None
     return page
+
+
+def _page_figure(shown: PageFigure) -> dict[str, Any]:
+    """A figure as values of the template: the key of series is text of the page, which a narrow one breaks in lines."""
+    from markupsafe import Markup
+
+    figure, key = shown.figure, []
+    if isinstance(figure, SeriesFigure):
+        figure, key = replace(figure, legend=False), [(name, style.key) for name, style in figure.styles().items()]
+    return {"drawing": Markup(_svg(figure)), "caption": shown.caption, "key": key}
 
 
 def _page_block(block: Block) -> dict[str, Any]:
