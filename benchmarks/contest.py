@@ -133,11 +133,15 @@ class Benchmark:
             time=now_text(),
             stage=stage,
             compiled=is_compiled(),
-            load=others(options.quick),
+            load=self._load(),
             quick=options.quick,
         )
         self.recording = Recording(name, conditions)
         self._points = Points(self.recording)
+
+    def _load(self) -> float:
+        """Return the number of programs that run beside this one, over three seconds or a moment."""
+        return machine.other_programs() if self.quick else machine.other_programs(60, 0.05)
 
     def play(self, contest: str, contestants: Mapping[str, Run | str], share: float = 1.0, warm_up: int = 0) -> None:
         """Measure each contestant once per round, and print a line for each on standard error.
@@ -198,7 +202,7 @@ class Benchmark:
             self._remark("not completed within twice --minutes and ten more")
             self._points.fill()
         before = self.recording.conditions
-        load = max(before.load, others(self.quick))
+        load = max(before.load, self._load())
         self.recording.conditions = replace(before, load=round(load, 2))
 
     def report(self) -> int:
@@ -228,15 +232,6 @@ class Benchmark:
 def is_quiet(conditions: Conditions) -> bool:
     """Return whether a recording with these conditions may be published."""
     return not conditions.quick and conditions.load <= QUIET_LOAD
-
-
-def others(quick: bool = False) -> float:
-    """Return the average number of runnable programs beside this one, over three seconds or a moment."""
-    found = []
-    for _ in range(5 if quick else 60):
-        time.sleep(0.05)
-        found.append(int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1)
-    return round(sum(found) / len(found), 2)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ end) or as Parquet (one row per measurement).
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -48,7 +47,7 @@ class Conditions:
     compiled: bool = False
     """True if mxwire's engine and links are compiled."""
     load: float = 0.0
-    """Average number of runnable programs during the preceding minute."""
+    """Average number of programs that were runnable beside the study, before it."""
     steered: bool = False
     """True if frames are processed by the receiver's processor."""
     mtu: int = 0
@@ -76,7 +75,7 @@ class Conditions:
         yield "machine", f"{self.processor}, {count_of(self.processors, 'processor')} ({where})"
         yield "software", f"Linux {self.kernel}, Python {self.python}, mxwire {self.mxwire}"
         yield "engine", "compiled" if self.compiled else "interpreted"
-        yield "load before", f"{self.load:.1f}"
+        yield "other programs before", f"{self.load:.1f}"
         if self.mtu:
             side = "receiver's" if self.steered else "sender's"
             steering = f", frames processed by the {side} processor" if self.stage == "namespaces" else ""
@@ -328,8 +327,3 @@ def _add(recording: Recording, record: dict[str, Any]) -> None:
 def now_text() -> str:
     """The time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def load_average() -> float:
-    """Average number of runnable programs during the last minute."""
-    return round(os.getloadavg()[0], 2)

@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 from mxwire.bench.channels.carriers import is_host
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.models.catalogue import is_model
-from mxwire.bench.record import Conditions, load_average, now_text
+from mxwire.bench.record import Conditions, now_text
 from mxwire.bench.roles.common import BARE_ETHERTYPE, IP_ADDRESSES
 from mxwire.bench.worker import SideSetup, failure, run_role
 from mxwire.errors import MxwireError
@@ -238,7 +238,7 @@ class StudyStage(ABC):
         self.compiled = is_compiled()
         """True if the sides run compiled modules."""
         self._held = ExitStack()
-        self._load, self._time = load_average(), now_text()
+        self._load, self._time = machine.other_programs(), now_text()
 
     @property
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from mxwire.cli.bench_options import BenchOptions
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
@@ -55,8 +56,11 @@ _DERIVED: Final = ("median", "least", "p99", "interval")
     *("-w", "--write"),
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the recordings of all studies to FILE, as JSON Lines.",
+    help="Write the recordings of all studies to FILE, as JSON Lines; after each study, so that a run can be resumed.",
 )
+@click.option("--resume", is_flag=True, help="Keep the studies that the FILE of -w has complete, and run the others.")
+@requires("--resume", one_of=("-w",), error="--resume continues the recording of -w: add -w FILE")
+@conflicts("--from", "--resume", error="{option}: not with --from, which measures nothing")
 @click.option(
     "--html",
     type=click.Path(file_okay=False, path_type=Path),
@@ -72,6 +76,7 @@ def claims(
     rounds: int | None,
     quick: bool,
     write: Path | None,
+    resume: bool,
     html: Path | None,
     markdown: Path | None,
     as_json: bool,
@@ -92,13 +97,20 @@ def claims(
         evidence = read_evidence(sources)
     else:
         recordings: list[Recording] = []
+        before = _resumable(write, bench.study) if resume and write is not None else {}
         try:
-            for study, measure in _studies(model_only):
+            for study, virtual, measure in _studies(model_only):
+                if (study, virtual) in before:
+                    recordings.append(before[study, virtual])
+                    note(f"{study}: kept from {recordings[-1].conditions.time}")
+                    continue
                 try:
                     measure(replace(bench.study, on_start=recordings.append))
                 except MxwireError as error:
                     failed = True
                     note(f"{study}: not measured: {error}")
+                if write is not None:
+                    _write(write, [each for each in recordings if each.series])
         except KeyboardInterrupt:
             interrupted = True
         evidence = ClaimEvidence([each for each in recordings if each.series])
@@ -129,8 +141,24 @@ def claims(
         sys.exit(1)
 
 
-def _studies(model_only: bool) -> Iterator[tuple[str, _Study]]:
-    """Yield the studies with their names; one that fails does not prevent the next."""
+def _resumable(path: Path, options: StudyOptions) -> dict[tuple[str, bool], Recording]:
+    """The complete recordings of a file that this run would make likewise, by study, and by whether it is virtual."""
+    from mxwire.bench.record import read_recordings
+    from mxwire.lab.machine import software_record
+
+    if not path.exists():
+        return {}
+    found = {}
+    for each in read_recordings(path):
+        own = asdict(each.conditions)
+        same = all(own[name] == value for name, value in software_record().items())
+        if same and each.complete and each.conditions.quick == options.quick:
+            found[each.study, each.conditions.virtual] = each
+    return found
+
+
+def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
+    """Yield the studies with their names, and whether they are virtual; one that fails does not prevent the next."""
     from mxwire.bench.claims.library_study import run_libraries
     from mxwire.bench.claims.maccabe_2002 import run_offload
     from mxwire.bench.claims.model_study import run_model, run_model_mtu
@@ -140,10 +168,10 @@ def _studies(model_only: bool) -> Iterator[tuple[str, _Study]]:
     from mxwire.lab.machine import compiled_folder
     from mxwire.lab.namespaces import namespaces_refusal
 
-    yield "model", run_model
-    yield "libraries", run_libraries
-    yield "mtu", run_model_mtu
-    yield "overlap", run_offload
+    yield "model", True, run_model
+    yield "libraries", True, run_libraries
+    yield "mtu", True, run_model_mtu
+    yield "overlap", True, run_offload
     refusal = None if not model_only else "--model-only"
     refusal = refusal or namespaces_refusal()
     if refusal is not None:
@@ -161,11 +189,11 @@ def _studies(model_only: bool) -> Iterator[tuple[str, _Study]]:
         with opened(compiled_folder()) as stage:
             measure_logp(stage, options, ("mxoe", "tcp", "frames"), _LOGP_SIZES)
 
-    yield "path", partial(measure_path, opened)
-    yield "logp", logp
+    yield "path", False, partial(measure_path, opened)
+    yield "logp", False, logp
     live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), surroundings=RankSurroundings(package=compiled_folder()))
-    yield "mtu", partial(run_mtu, live)
-    yield "intranode", partial(run_intranode, IntranodeStudy(_MECHANISMS, _TRANSFERS, ("cold",)))
+    yield "mtu", False, partial(run_mtu, live)
+    yield "intranode", False, partial(run_intranode, IntranodeStudy(_MECHANISMS, _TRANSFERS, ("cold",)))
 
 
 def _write(path: Path, recordings: list[Recording]) -> None:

@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -94,6 +95,19 @@ def cache_bytes(level: int) -> int:
 def cold_bytes() -> int:
     """Bytes of memory whose use drives everything else out of the caches; bounded where caches are very large."""
     return min(4 * cache_bytes(3), _MOST_COLD)
+
+
+def other_programs(samples: int = 10, pause: float = 0.01) -> float:
+    """Average number of programs that are runnable beside this one, from samples ``pause`` seconds apart.
+
+    The load average of the system would contain what this process has measured in the last minute.
+    """
+    found = []
+    for _ in range(samples):
+        time.sleep(pause)
+        running = Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0]
+        found.append(int(running) - 1)
+    return round(sum(found) / len(found), 2)
 
 
 def is_virtual() -> bool:

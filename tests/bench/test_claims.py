@@ -376,6 +376,26 @@ def test_the_places_that_a_receiver_polls_are_counted():
     assert verdict_of("S3-T5-e", recording(8)).outcome == "refuted"
 
 
+@pytest.mark.parametrize(("share", "outcome"), [(0.9, "confirmed"), (0.1, "refuted")])
+def test_the_cost_of_a_polling_thread_is_judged(share, outcome):
+    points = [
+        replace(point(f"{each}, thread", (share,) * 9), parameters={"message": 1})
+        for each in ("shared-buffer", "cell-queue")
+    ]
+    made = live("intranode", "slowdown by waiting for requests, share", *points)
+    made.series[0] = replace(made.series[0], x="message")
+    assert verdict_of("S3-T5-d", made).outcome == outcome
+
+
+@pytest.mark.parametrize(("time", "outcome"), [(50.0, "confirmed"), (5.0, "refuted")])
+def test_a_service_by_signals_is_compared_with_a_copy_by_the_kernel(time, outcome):
+    made = live("intranode", "window access", point("cma-get, passive", (4.0,) * 9, 1))
+    made.series.append(
+        Series("access to a served window", "µs", measurements=[point("shared-buffer, signal, get", (time,) * 9, 1)])
+    )
+    assert verdict_of("S3-T5-f", made).outcome == outcome
+
+
 def test_copies_past_the_caches_are_judged_from_2_kib_on():
     def recording(long: float) -> Recording:
         sizes = (1024, 4096, 16384, 65536, 1 << 18, 1 << 20, 4 << 20)

@@ -27,6 +27,7 @@ from mxwire.bench.intranode.study import (
     EXPERIMENTS,
     IN_C,
     MISSING,
+    SERVED,
     TRIP,
     IntranodeStudy,
     PairStarter,
@@ -34,12 +35,14 @@ from mxwire.bench.intranode.study import (
     run_intranode,
 )
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
+from mxwire.bench.report import line_styles, write_page
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.report.document import Table
-from mxwire.report.plot import rendered
+from mxwire.report.plot import COLOURS, rendered
 from tests.cli.support import mxwire
 
+SERVED_WAYS = ("thread, get", "thread, put", "signal, get", "signal, put")
 QUICK = StudyOptions.of(1, True)
 TWINS = [each + IN_C for each in MECHANISMS if each not in WITHOUT_TWIN]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and ip")
@@ -185,6 +188,17 @@ def test_a_trial_finds_the_reason_of_a_refusal(mechanism, reason):
     assert re.fullmatch(reason, json.loads(done.stdout)["error"])
 
 
+@pytest.mark.parametrize("by_signal", [0, 1])
+@pytest.mark.parametrize("mechanism", ["shared-buffer", "cell-queue", "pipe", "unix-stream-polled", "posix-queue"])
+def test_a_target_serves_its_window_while_it_computes(pairs, mechanism, by_signal):
+    """Each side compares the data of the last access; the target runs a loop until the initiator ends."""
+    pair = pairs.pair(mechanism)
+    for size in (1, 20_000):
+        near, far = pair.play("served", size, 2, by_signal)
+        assert set(near) == {"get", "put"} and min(near.values()) > 0 and set(far) == {"share"}
+    assert pair.play("trips", 100, 2, 0, 100)
+
+
 def locked_kib() -> int:
     found = re.search(r"VmLck:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
@@ -250,6 +264,9 @@ def test_a_quick_study_has_all_series_and_reports(tmp_path):
     path = tmp_path / "recording.jsonl"
     recording.write(path)
     figures = list(intranode_figures(recording))
+    served = recording.named(SERVED)
+    assert served is not None
+    assert set(served.contestants()) == {f"cell-queue, {how}" for how in SERVED_WAYS}
     assert len(figures) >= 3
     for each in figures:
         assert rendered(each.figure, "svg")
@@ -295,6 +312,20 @@ def test_the_fastest_by_size_and_the_crossover_of_the_local_path():
     assert row[8:10] == ("get/put", "yes")
     assert "one-sided, passive" in shown and "one-sided, active" not in shown
     assert "one copy is faster than two from 64 KiB" in shown
+
+
+def test_many_curves_differ_and_their_key_is_text_of_the_page(tmp_path):
+    names = [f"m{number}{how}" for number in range(2 * len(COLOURS) + 1) for how in ("", ", C")]
+    styles = line_styles(names)
+    assert len(set(styles.values())) == len(names)
+    recording = recorded(*((TRIP, name, size, 1.0 + size) for name in names[:40] for size in (1, 64)))
+    (page,) = [
+        write_page(tmp_path, recording, "Curves", [], list(intranode_figures(recording))).read_text(encoding="utf-8")
+    ]
+    key = page[page.index('<ul class="key">') : page.index("</ul>")]
+    assert [name for name in names[:40] if f"</svg> {name}</li>" not in key] == []
+    # The drawing itself has none, and is as narrow as others.
+    assert page.count(">m3, C<") == 0 and 'width="648pt"' in page
 
 
 def test_the_command_prints_the_table_alone(tmp_path):

@@ -36,6 +36,37 @@ def test_mtu_draws_the_bound_beside_the_rates():
     assert {"mxoe, 8 frames per block", "bound: mxoe, 8 frames per block", "omx:9000, 32 frames per block"} <= delayed
 
 
+def test_claims_resume_with_the_studies_that_are_missing(tmp_path, monkeypatch):
+    """Each study is in the file when it has ended, whatever happens to the next one."""
+    from mxwire.bench.claims import library_study, model_study
+
+    path = tmp_path / "claims.jsonl"
+    words = ["S1-T1", "--model-only", "--quick", "-w", str(path)]
+
+    def killed(*_):
+        raise SystemExit(9)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(library_study, "run_libraries", killed)
+        assert CliRunner().invoke(claims, words).exit_code == 9
+    (model,) = read_recordings(path)
+    assert (model.study, model.complete) == ("model", True)
+    monkeypatch.setattr(model_study, "run_model", killed)
+    done = CliRunner().invoke(claims, [*words, "--resume"])
+    assert done.exit_code == 0 and f"model: kept from {model.conditions.time}" in done.stderr
+    assert [each.study for each in read_recordings(path)] == ["model", "libraries", "mtu", "overlap"]
+    # One with other options is not the same study.
+    assert CliRunner().invoke(claims, [*words[:2], "-w", str(path), "--resume"]).exit_code == 9
+
+
+def test_resuming_needs_a_file_and_a_measurement(tmp_path):
+    done = mxwire("bench", "claims", "--resume")
+    assert done.code == 2 and "add -w FILE" in done.err
+    (tmp_path / "old.jsonl").touch()
+    done = mxwire("bench", "claims", "--resume", "--from", tmp_path / "old.jsonl", "-w", tmp_path / "new.jsonl")
+    assert done.code == 2 and "--resume: not with --from" in done.err
+
+
 def test_a_stalled_study_of_claims_costs_neither_its_beginning_nor_the_others(tmp_path, monkeypatch):
     """One study ends after its first measurement, another one before."""
     from mxwire.bench.claims import library_study

@@ -23,6 +23,8 @@ from mxwire.bench.intranode.study import (
     SENDER_COUNTS,
     SENDER_MEMORY,
     SENDERS,
+    SERVED,
+    SERVING,
     SET_UP,
     SLOT_SIZES,
     SLOTS,
@@ -148,5 +150,9 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         Check(live(STUDY, ACCESS, f"{each}, passive", size))
         for each, size in product((_GET, _PUT, "process-file"), (1, _COPIED))
     ),
+    "S3-T5-d": tuple(Check(live(STUDY, SERVING, f"{each}, thread", 1), least=0.5) for each in (_BUFFER, _CELLS)),
     "S3-T5-e": _polled_places,
+    "S3-T5-f": (
+        Check(ratio(live(STUDY, SERVED, f"{_BUFFER}, signal, get", 1), live(STUDY, ACCESS, f"{_GET}, passive", 1)), 2),
+    ),
 }

@@ -24,6 +24,7 @@ _CLASSES: Final = {
     "pipe": "pipe.Pipe",
     "vmsplice": "pipe.Vmsplice",
     "unix-stream": "stream_socket.UnixStream",
+    "unix-stream-polled": "stream_socket.PolledUnixStream",
     "unix-packets": "stream_socket.UnixPackets",
     "ptrace": "process_file.PtraceGet",
     "process-file": "process_file.ProcessFile",

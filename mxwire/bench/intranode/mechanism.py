@@ -19,7 +19,7 @@ from mxwire.link.process_memory import yama_scope
 LINE: Final = 64
 """Bytes per cache line."""
 _WORD: Final = 8
-_POLLS: Final = 256
+POLLS: Final = 256
 """Polls before the processor is yielded."""
 _YIELDS: Final = 64
 """Yields before the other side is checked."""
@@ -80,8 +80,9 @@ class Pool:
     """Memory of a side, of which messages are pieces: full of :data:`PATTERN`, or zeros. All its pages exist."""
 
     def __init__(self, length: int, *, full: bool) -> None:
-        self._memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
-        self.view = memoryview(self._memory)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+        self._memory = mmap.mmap(-1, max(length, 1), flags=flags)
+        self.view = memoryview(self._memory)[:length]
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         content = PATTERN * _PERIODS
         for begin in range(0, length if full else 0, len(content)):
@@ -134,7 +135,7 @@ class SharedFlags:
         """Poll a flag until it has a value."""
         words, index = self.words, place * LINE // _WORD
         while words[index] != value:
-            for _ in range(_POLLS):
+            for _ in range(POLLS):
                 if words[index] == value:
                     return
             self.pause()
@@ -143,7 +144,7 @@ class SharedFlags:
         """Poll a flag until it has at least a value, and return it."""
         words, index = self.words, place * LINE // _WORD
         while words[index] < least:
-            for _ in range(_POLLS):
+            for _ in range(POLLS):
                 if words[index] >= least:
                     break
             else:

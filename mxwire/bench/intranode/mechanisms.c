@@ -398,6 +398,7 @@ static void open_socket_pair(int type)
 }
 
 static void open_unix_stream(void) { open_socket_pair(SOCK_STREAM); }
+static void open_unix_polled(void) { open_socket_pair(SOCK_STREAM | SOCK_NONBLOCK); }
 static void open_unix_packets(void) { open_socket_pair(SOCK_SEQPACKET); }
 
 static void open_tcp(void)
@@ -436,9 +437,12 @@ static void give_stream(char *data, size_t length)
 {
     for (size_t done = 0; done < length;) {
         ssize_t part = write(writing, data + done, length - done);
-        if (part < 0)
+        if (part >= 0)
+            done += part;
+        else if (errno == EAGAIN)
+            relax();
+        else
             fail("write");
-        done += part;
     }
 }
 
@@ -466,9 +470,12 @@ static char *take_stream(char *data, size_t length)
         ssize_t part = read(reading, data + done, length - done);
         if (!part)
             errno = ECONNRESET;
-        if (part <= 0)
+        if (part > 0)
+            done += part;
+        else if (errno == EAGAIN)
+            relax();
+        else
             fail("read");
-        done += part;
     }
     return data;
 }
@@ -667,6 +674,7 @@ static const struct mechanism {
     {"pipe", 0, open_pipes, join_pipes, give_stream, take_stream, nothing},
     {"vmsplice", 0, open_pipes, join_pipes, give_pages, take_stream, nothing},
     {"unix-stream", 0, open_unix_stream, join_sockets, give_stream, take_stream, nothing},
+    {"unix-stream-polled", 0, open_unix_polled, join_sockets, give_stream, take_stream, nothing},
     {"unix-packets", 0, open_unix_packets, join_sockets, give_packets, take_stream, nothing},
     {"ptrace", 0, open_offers, permit, give_offer, take_by_ptrace, nothing},
     {"process-file", 0, open_offers, permit, give_offer, take_by_file, nothing},

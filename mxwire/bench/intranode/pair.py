@@ -37,7 +37,7 @@ from mxwire.bench.intranode.mechanism import (
 )
 from mxwire.bench.intranode.memory import KeptPool
 from mxwire.bench.intranode.registration import registration_times
-from mxwire.bench.intranode.window import AccessWindow
+from mxwire.bench.intranode.window import AccessWindow, ServedWindow
 from mxwire.bench.processors import read_use
 from mxwire.errors import MxwireError
 from mxwire.lab.child import end_with_parent
@@ -51,6 +51,7 @@ _LOOP: Final = 2000
 _SETUP_NS: Final = 50_000_000
 _SLOWED_NS: Final = 50_000_000
 """Longest run of the loop while data moves."""
+_WAITED_LOOPS: Final = 40
 _LONGEST_LINE: Final = 1 << 16
 
 
@@ -235,6 +236,44 @@ def accesses(pair: Pair, size: int, turns: int) -> Values:
     return found
 
 
+def served(pair: Pair, size: int, turns: int, by_signal: int) -> Values:
+    """The times of a get and of a put that the target serves by a thread, or ``by_signal``, and the target's slowdown.
+
+    The slowdown is the share by which the loop of the target takes longer while it only waits for requests.
+    """
+    clock, found = time.perf_counter_ns, dict[str, float]()
+    pool = pair.pool(size)
+    window = ServedWindow(pair.mechanism, pool.piece(0, size), by_signal=bool(by_signal))
+
+    def looped() -> int:
+        begin = clock()
+        for _ in range(_WAITED_LOOPS):
+            _run_loop()
+        return clock() - begin
+
+    if pair.rank:
+        alone = looped()
+        with window.service():
+            pair.barrier()
+            found["share"] = looped() / alone - 1
+            pair.barrier()
+            while not window.ended:
+                _run_loop()
+        pool.check(pool.piece(0, size), pool.view)
+        return found
+    pair.barrier()
+    pair.barrier()
+    piece, arrived = pool.piece(0, size), Pool(size, full=False)
+    for name, access, moved in (("put", window.put, piece), ("get", window.get, arrived.piece(0, size))):
+        begin = clock()
+        for _ in range(turns):
+            access(moved)
+        found[name] = (clock() - begin) / turns
+    window.end()
+    arrived.check(arrived.piece(0, size), arrived.view)
+    return found
+
+
 def setups(pair: Pair, most: int) -> Values:
     """The time to open and to close the mechanism, once more, on side 0."""
     kind, clock = type(pair.mechanism), time.perf_counter_ns
@@ -290,7 +329,8 @@ def disturbance(pair: Pair, size: int) -> Values:
 
 
 ROLES: Final[dict[str, Callable[..., Values]]] = {
-    each.__name__: each for each in (trips, operations, release, slowdown, accesses, setups, registrations, disturbance)
+    each.__name__: each
+    for each in (trips, operations, release, slowdown, accesses, served, setups, registrations, disturbance)
 }
 
 

@@ -16,6 +16,8 @@ from mxwire.bench.intranode.study import (
     MISSING,
     REGISTRATION,
     SENDERS,
+    SERVED,
+    SERVING,
     SET_UP,
     SLOTS,
     SLOWDOWN,
@@ -54,7 +56,7 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
         if series is not None:
             yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
             yield _by_mechanism(series, _rate_text)
-    for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, REGISTRATION, SENDERS):
+    for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, SERVED, SERVING, REGISTRATION, SENDERS):
         series = recording.named(name)
         if series is not None and name in (SLOTS, REGISTRATION, SENDERS):
             yield from series_blocks(series)

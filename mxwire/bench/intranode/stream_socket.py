@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
+from collections.abc import Callable
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Mechanism, MechanismFacts, Piece
+from mxwire.bench.intranode.mechanism import POLLS, Mechanism, MechanismFacts, Piece
 from mxwire.bench.intranode.pipe import read_all, write_all
 
 _LONGEST_PACKET: Final = 65536
@@ -39,6 +41,41 @@ class UnixStream(Mechanism):
         """Close the sockets."""
         for each in self._sockets:
             each.close()
+
+
+class PolledUnixStream(UnixStream):
+    """The same without blocking: both sides poll, as those of shared memory do."""
+
+    def open(self) -> None:
+        """Open the pair."""
+        super().open()
+        for each in self._sockets:
+            each.setblocking(False)
+
+    def give(self, piece: Piece) -> None:
+        """Write the message, again and again while there is no room."""
+        _poll(self._socket.send, piece.view)
+
+    def take(self, piece: Piece) -> None:
+        """Read the message, again and again while there is no data."""
+        _poll(self._socket.recv_into, piece.view)
+
+
+def _poll(call: Callable[[memoryview], int], view: memoryview) -> None:
+    """Pass all bytes to a call that does not block. Raises :class:`EOFError` if the other side has closed."""
+    polls = 0
+    while view:
+        try:
+            count = call(view)
+        except BlockingIOError:
+            polls += 1
+            # The other side may have no processor of its own.
+            if not polls % POLLS:
+                os.sched_yield()
+            continue
+        if not count:
+            raise EOFError
+        view = view[count:]
 
 
 class UnixPackets(UnixStream):

@@ -4,14 +4,14 @@ Names in the recording
 ----------------------
 Contestants are ``<mechanism>`` and ``<mechanism>, C``. Series over ``size``: ``half round trip`` (µs, with the
 processor time of both sides as details), ``operation, warm``, ``operation, paper`` and ``operation, cold`` (µs, by the
-paper's method), ``window access`` (µs; ``<mechanism>, active`` and ``passive``). Over ``slot``: ``rate by buffer size``
-(MiB/s, of 4 MiB). Over ``message``: ``slowdown`` (µs per message of the other side's loop), ``slowdown, share`` (of the
-loop), ``cache disturbance, L2`` and ``L3`` (share of lines by time, and with ``, misses`` those that the processor
-counted; ``<mechanism>, source`` and ``destination``). Over
-``count`` (1): ``set-up`` and ``tear-down`` (µs). ``registration`` (µs over ``size``): ``at once``, ``cached`` … Fact
-``missing``: the reason by mechanism. ``copy, warm`` and ``copy, cold`` (µs over ``size``): copies within a process, by
-routine. Points of ``messages of several senders`` count the ``places`` that the receiver polls, and the ``memory`` in
-bytes.
+paper's method), ``window access`` (µs; ``<mechanism>, active`` and ``passive``), ``access to a served window`` (µs;
+``<mechanism>, thread, get`` …, and over ``message`` the target's ``slowdown by waiting for requests, share``). Over
+``slot``: ``rate by buffer size`` (MiB/s, of 4 MiB). Over ``message``: ``slowdown`` (µs per message of the other side's
+loop), ``slowdown, share`` (of the loop), ``cache disturbance, L2`` and ``L3`` (share of lines by time, and with ``,
+misses`` those that the processor counted; ``<mechanism>, source`` and ``destination``). Over ``count`` (1): ``set-up``
+and ``tear-down`` (µs). ``registration`` (µs over ``size``): ``at once``, ``cached`` … Fact ``missing``: the reason by
+mechanism. ``copy, warm`` and ``copy, cold`` (µs over ``size``): copies within a process, by routine. Points of
+``messages of several senders`` count the ``places`` that the receiver polls, and the ``memory`` in bytes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ from mxwire.bench.intranode.copies import PAST_CACHES
 from mxwire.bench.intranode.counters import missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError
 from mxwire.bench.intranode.memory import MEMORIES, pool_of
-from mxwire.bench.record import Conditions, Recording, load_average, now_text
+from mxwire.bench.record import Conditions, Recording, now_text
 from mxwire.bench.roles.program import compile_program
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
 from mxwire.errors import MxwireError
 from mxwire.lab import machine
 from mxwire.lab.child import ChildEndedError, ChildProcess
 from mxwire.lab.namespaces import joined
+from mxwire.link.runtime import RUNTIME_VARIABLE
 from mxwire.native import is_compiled
 from mxwire.words import suggestion
 
@@ -51,6 +52,10 @@ SLOTS: Final = "rate by buffer size"
 SLOWDOWN: Final = "slowdown"
 SLOWED: Final = "slowdown, share"
 ACCESS: Final = "window access"
+SERVED: Final = "access to a served window"
+SERVING: Final = "slowdown by waiting for requests, share"
+SERVICES: Final = {"thread": 0, "signal": 1}
+"""Ways in which a target serves a window, as numbers of the role."""
 DISTURBANCE: Final = "cache disturbance"
 DISTURBANCES: Final = (f"{DISTURBANCE}, L2", f"{DISTURBANCE}, L3")
 SET_UP, TEAR_DOWN = "set-up", "tear-down"
@@ -176,7 +181,7 @@ class PairStarter:
         """The reason why there are no twins in C; None if there are."""
         self._program = ""
         self._ports: list[str] = []
-        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mxwire-bench-"))
+        self._folder = folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mxwire-bench-"))
         try:
             source = files("mxwire.bench.intranode").joinpath("mechanisms.c").read_text(encoding="utf-8")
             compile_program(source, str(Path(folder, "mechanisms")))
@@ -221,8 +226,10 @@ class PairStarter:
     def _program_of(self, words: tuple[str, ...], environment: Mapping[str, str] | None = None) -> RoleProgram:
         key = (*words, *(environment or {}))
         if key not in self._open:
-            package = {} if self.package is None else {"PYTHONPATH": str(self.package)}
-            self._open[key] = RoleProgram(words, {**package, **(environment or {})})
+            # Hosts of the machine share a table of peers, in which each interface of a pair would keep its entries.
+            own = {} if RUNTIME_VARIABLE in os.environ else {RUNTIME_VARIABLE: self._folder}
+            own |= {} if self.package is None else {"PYTHONPATH": str(self.package)}
+            self._open[key] = RoleProgram(words, {**own, **(environment or {})})
             self._held.callback(self._open[key].close)
         return self._open[key]
 
@@ -396,6 +403,17 @@ class _IntranodeRun:
             for name, value in found.items():
                 self.points.add(ACCESS, f"{contestant}, {name}", value / 1e3, size=size)
 
+    def served(self, contestant: str) -> None:
+        """Measure accesses to a window that the target serves, and what it costs the target to wait for them."""
+        for size in (size for size in SLOWDOWN_SIZES if size in self.sizes_of(contestant)):
+            for how, by_signal in SERVICES.items():
+                # The interpreter lets a thread wait for 5 ms.
+                turns = 3 if self.options.quick or not by_signal else 50
+                near, far = self._pairs.pair(contestant).play("served", size, turns, by_signal)
+                for access in ("get", "put"):
+                    self.points.add(SERVED, f"{contestant}, {how}, {access}", near[access] / 1e3, size=size)
+                self.points.add(SERVING, f"{contestant}, {how}", far["share"], message=size)
+
     def caches(self, contestant: str) -> None:
         """Measure the disturbance of both sides' caches."""
         size = min(self.large, max(self.sizes_of(contestant)))
@@ -431,7 +449,7 @@ def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
 
     Raises :class:`~.mechanism.MechanismError` if none of the mechanisms can be used.
     """
-    load, begun, package = load_average(), now_text(), machine.compiled_folder()
+    load, begun, package = machine.other_programs(), now_text(), machine.compiled_folder()
     conditions = Conditions(
         **machine.machine_conditions(),
         time=begun,
@@ -453,10 +471,10 @@ def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
 
 
 def _declare(points: Points, study: IntranodeStudy) -> None:
-    points.declare("µs", TRIP, *(operation_series(each) for each in MEMORIES if each in study.memories), ACCESS)
+    points.declare("µs", TRIP, *(operation_series(each) for each in MEMORIES if each in study.memories), ACCESS, SERVED)
     points.declare("MiB/s", SLOTS, x="slot")
     points.declare("µs per message", SLOWDOWN, x="message")
-    points.declare("of the loop", SLOWED, x="message")
+    points.declare("of the loop", SLOWED, SERVING, x="message")
     disturbances = *DISTURBANCES, *(f"{each}, misses" for each in DISTURBANCES)
     points.declare("of the lines", *disturbances, x="message")
     points.declare("µs", *(copy_series(each) for each in MEMORIES if each in study.memories))
@@ -469,12 +487,15 @@ def _measure(run: _IntranodeRun) -> None:
     chosen = run.study.experiments
     with_slots = [each for each in run.contestants if mechanism_named(each.partition(", ")[0]).SLOT]
     one_sided = [each for each in run.usable if mechanism_named(each).facts.actor == "initiator"]
+    # Their messages lie in memory of the side that takes them, and their calls wait in the kernel or by flags.
+    two_sided = [each for each in run.usable if each not in WITHOUT_TWIN and not mechanism_named(each).facts.one_sided]
     experiments: list[tuple[str, Callable[[str], None], Sequence[str]]] = [
         ("trips", run.trips, run.contestants),
         *(("operations", partial(run.operations, each), run.contestants) for each in run.study.memories),
         ("slots", run.slots, with_slots),
         ("slowdown", run.slowdown, run.usable),
         ("windows", run.windows, one_sided),
+        ("windows", run.served, two_sided),
         ("caches", run.caches, run.usable),
         ("set-up", run.set_up, run.usable),
         ("registration", run.registration, run.usable[:1]),
