@@ -255,14 +255,6 @@ class Codec:
             self._stretches[name, *fields] = stretch
         return stretch
 
-    def tail(self, name: str, start: int) -> struct.Struct:
-        """A struct that packs the header of a layout: its first ``start`` bytes as one value, then the fields behind.
-
-        For senders of many frames with the same first part, at the end of a field. Undefined bytes are zero.
-        """
-        codes = [_code(each, self.swapped) for each in self._by_name[name].layout.fields if each.offset >= start]
-        return struct.Struct(("<" if self.swapped else ">") + f"{start}s" + "".join(codes))
-
     def build(self, frame: Frame) -> bytes:
         """Encode a frame as senders of this dialect do, padded to its minimum length, with zeros as undefined bytes.
 

@@ -305,17 +305,6 @@ def test_a_stretch_of_fields_can_be_put_into_a_frame_that_is_built(dialect, swap
     assert frame[:at] + packed.pack(*other.values()) + frame[at + packed.size :] == codec.build(Pull(**known | other))
 
 
-@pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
-@pytest.mark.parametrize("swapped", [False, True])
-def test_fields_can_be_put_behind_a_part_of_a_frame_that_is_built(dialect, swapped):
-    codec = codec_of(dialect, swapped=swapped)
-    frame = codec.build(Pull(**dict.fromkeys((each.name for each in dataclasses.fields(Pull)), 1) | HOSTS))
-    start = codec.layout("pull").by_name["session"].offset
-    tail = codec.tail("pull", start)
-    assert tail.unpack_from(frame)[0] == frame[:start]
-    assert tail.pack(*tail.unpack_from(frame)) == frame[: tail.size] == frame[: codec.layout("pull").header_end]
-
-
 def test_fields_with_gaps_are_not_one_stretch():
     with pytest.raises(ValueError, match="are not adjacent"):
         codec_of(MXOE).stretch("pull", "block_length", "first_frame_offset")

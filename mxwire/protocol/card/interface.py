@@ -15,7 +15,7 @@ from typing import Any, Final
 from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
 from mxwire.native import quick_struct, view_of
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
-from mxwire.protocol.card.outgoing import EAGER_NUMBERS, Port
+from mxwire.protocol.card.outgoing import EAGER_NUMBERS, Port, fragment_struct
 from mxwire.protocol.card.pull import PullEvent, PullTimers, PullTransfer
 from mxwire.protocol.card.replies import (
     FRAMES_MAXIMUM,
@@ -109,17 +109,6 @@ _LIBACK_FIELDS: Final = (
     "liback.lib_seqnum",
     "liback.session_id",
     "liback.acknum",
-)
-_FRAGMENT_FIELDS: Final = (
-    "length",
-    "lib_seqnum",
-    "lib_piggyack",
-    "match_a",
-    "match_b",
-    "session",
-    "frag_length",
-    "frag_seqnum",
-    "frag_pipeline",
 )
 _RNDV_FIELDS: Final = (
     "length",
@@ -244,7 +233,7 @@ class HostInterface(Port):
         received = self.counters.by_name
         codec, eager = self.codec, Struct(f">{self.tiny.shared}x{EAGER_NUMBERS}")
         liback = codec.reader("truc", *_LIBACK_FIELDS)
-        fragment = codec.reader("medium", *_FRAGMENT_FIELDS)
+        fragment = fragment_struct(codec, "x")
         self._pipelined = "frag_pipeline" in codec.layout("medium").by_name
         self._truc_reader = HeaderReader(codec, "truc", 0, received[Counter.RECV_LIBACK], liback)
         self._medium_reader = HeaderReader(
@@ -454,16 +443,13 @@ class HostInterface(Port):
                 return False
             arrival = LibackArrival(known.peer, known.sender, sequence, count)
         elif reader is self._medium_reader:
-            fields: Any = reader.read(frame)
-            size: int = fields[6]
-            if size > reader.maximum or size > len(frame) - end or fields[5] != endpoint.session:
+            fragment: tuple[int, int, int, int, int, int, int] = reader.read(frame)
+            whole, both, info, session, size, number, pipeline = fragment
+            if size > reader.maximum or size > len(frame) - end or session != endpoint.session:
                 return False
-            info = fields[3] << 32 | fields[4]
-            pipeline = fields[8] if self._pipelined else None
             data: bytes = frame[end : end + size]
-            arrival = Fragment(
-                known.peer, known.sender, fields[1], fields[2], info, fields[0], pipeline, fields[7], data
-            )
+            shift = pipeline if self._pipelined else None
+            arrival = Fragment(known.peer, known.sender, both >> 16, both & 0xFFFF, info, whole, shift, number, data)
         elif reader is self._rndv_reader:
             rndv: Any = reader.read(frame)
             if rndv[0] < RNDV_LENGTH or rndv[5] != endpoint.session:

@@ -30,6 +30,9 @@ _EAGER_FIELDS: Final = ("length", "checksum", "lib_seqnum", "lib_piggyack", "mat
 EAGER_NUMBERS: Final = "QQI"
 """These fields as three integers, because creating an integer object takes as long as packing it: the first consists of
 length, checksum, sequence number and piggyback (16 bits each), the second is the match information."""
+_FRAGMENT_NUMBERS: Final = "IQIHBB"
+"""The fields of a MEDIUM behind its length, in the same manner: sequence number and piggyback; match information;
+session; ``frag_length``, ``frag_seqnum`` and ``frag_pipeline``, which is 0 in a format without it."""
 _LIBACK_FIELDS: Final = ("liback.lib_seqnum", "liback.session_id", "liback.acknum", "liback.send_seq")
 _LIBACK_NUMBERS: Final = "HIIH"
 _FIRST: Final = np.zeros(1, np.int64)
@@ -167,6 +170,16 @@ def _whole(codec: Codec, name: str) -> Any:
 
 
 @cache
+def fragment_struct(codec: Codec, shared: str) -> Struct:
+    """A struct of the header of a MEDIUM: the part that all packets to a partner share, with the code ``shared``, the
+    length of the message, and ``_FRAGMENT_NUMBERS``."""
+    length = codec.layout("medium").by_name["length"]
+    numbers = ("Hxx" if length.size == 2 else "I") + _FRAGMENT_NUMBERS
+    behind = codec.header("medium")[0].size - length.offset - Struct(f">{numbers}").size
+    return Struct(f">{length.offset}{shared}{numbers}{behind}x")
+
+
+@cache
 def _fragment_form(codec: Codec) -> Any:
     if native is None:
         return None
@@ -218,8 +231,10 @@ class Port:
         self.tiny = HeaderPacker(self.codec, "tiny", sent[Counter.SEND_TINY], _EAGER_FIELDS, EAGER_NUMBERS)
         self.small = HeaderPacker(self.codec, "small", sent[Counter.SEND_SMALL], _EAGER_FIELDS, EAGER_NUMBERS)
         self.liback = HeaderPacker(self.codec, "truc", sent[Counter.SEND_LIBACK], _LIBACK_FIELDS, _LIBACK_NUMBERS)
-        self.medium = quick_struct(self.codec.tail("medium", self.tiny.shared))
-        """Packs the header of a MEDIUM fragment, from its shared part and the fields behind it."""
+        self.medium = quick_struct(fragment_struct(self.codec, "s"))
+        """Packs the header of a MEDIUM fragment: see :func:`fragment_struct`."""
+        self.medium_sent: Tally = sent[Counter.SEND_MEDIUM_SQ_FRAG]
+        self.medium_shortest = self.codec.header("medium")[1]
         self.rndv, self.pull, self.notify = (_whole(self.codec, name) for name in ("rndv", "pull", "notify"))
         """Pack whole frames, from all defined fields in order of offset."""
         self.reply = quick_struct(self.codec.header("pull_reply")[0])

@@ -129,28 +129,29 @@ class MediumPacket(NumberedPacket):
         partner = delivery.partner
         port = partner.port
         data, fragment = self._data, self._fragment
-        length, high, low = len(data), self.match_info >> 32, self.match_info & _LOW
+        length = len(data)
         index = partner.peer.reverse.get(port.number, NO_PEER_INDEX)
         if index != partner.eager_index:
             _pack_heads(partner, index)
-        shared, sequence, session = partner.medium_head, delivery.sequence, delivery.session
-        first = min(fragment, length)
         # The checksum is 0 as in a release build (wire format, section 8).
-        head: bytes
-        if self._pipeline is None:
-            head = port.medium.pack(shared, length, sequence, piggyback, high, low, session, first, 0, 0)
-        else:
-            head = port.medium.pack(
-                shared, length, sequence, piggyback, high, low, session, first, 0, self._pipeline, 0
-            )
-        shortest = port.dialect.medium_format.minimum_length
+        head: bytes = port.medium.pack(
+            partner.medium_head,
+            length,
+            delivery.sequence << 16 | piggyback,
+            self.match_info,
+            delivery.session,
+            min(fragment, length),
+            0,
+            self._pipeline or 0,
+        )
+        shortest = port.medium_shortest
         if length <= fragment:
             frame = head + data
             port.outgoing.put(frame if len(frame) >= shortest else frame + bytes(shortest - len(frame)))
-            port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += 1
+            port.medium_sent.count += 1
             return True
         count = -(-length // fragment)
-        port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += count
+        port.medium_sent.count += count
         if port.outgoing.gathers:
             lengths = [fragment] * (count - 1) + [length - (count - 1) * fragment]
             port.outgoing.put_gathered(port.fragments.gather(head, data, 0, 0, lengths))
