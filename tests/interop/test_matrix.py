@@ -27,9 +27,9 @@ from mxwire.rules import CATALOGUE
 
 PAIRS = list(product(IMPLEMENTATIONS, IMPLEMENTATIONS))
 REFERENCE = "open-mx-1.5"
-PARTS = 3
-"""Pairs of two implementations, other than the reference, play every third cell, so that each implementation has all
-cells in both roles. ``mxwire interop`` plays all."""
+PARTS = 6
+"""Pairs of two implementations, other than the reference, play one cell in this number, others for each pair; with the
+reference and with itself, each implementation has all cells in both roles. ``make nightly`` plays all of every pair."""
 PLAYED_AGAIN = 36
 """One cell in this number is played again, by its name; in one pair every cell."""
 
