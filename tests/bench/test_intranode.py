@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ from mxwire.bench.intranode.study import (
 )
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.report import line_styles, write_page
+from mxwire.bench.roles.program import compile_program
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.report.document import Table
@@ -48,8 +50,18 @@ TWINS = [each + IN_C for each in MECHANISMS if each not in WITHOUT_TWIN]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and ip")
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The mechanisms in C, compiled once."""
+    made = tmp_path_factory.mktemp("mechanisms") / "program"
+    source = files("mxwire.bench.intranode").joinpath("mechanisms.c").read_text(encoding="utf-8")
+    compile_program(source, str(made))
+    return made
+
+
 @pytest.fixture
-def pairs() -> Iterator[PairStarter]:
+def pairs(program: Path, forked_sides: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[PairStarter]:
+    monkeypatch.setattr("mxwire.bench.intranode.study.compile_program", lambda _, path: shutil.copy(program, path))
     with ExitStack() as held:
         yield PairStarter(held)
 
