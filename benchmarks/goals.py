@@ -198,6 +198,16 @@ def _live() -> Iterator[Goal]:
             yield Goal("live", f"{trips}, 99th percentile", dialect, 3.0, "frames")
 
 
+def _agent() -> Iterator[Goal]:
+    """Ends are noticed within a second, and delay others by at most 10 ms."""
+    ended = ("program killed", "program killed, many receives", "program stopped")
+    for contestant in ("agent killed, match", "agent killed, card", *ended):
+        yield Goal("agent", "time until an end is noticed", contestant, 1000.0, how="value")
+    for contestant in ended:
+        late, early = (f"longest round trip of another program, {when}" for when in ("at the end", "before"))
+        yield Goal("agent", late, contestant, 10.0, other_series=early, how="difference")
+
+
 def _analysis() -> Iterator[Goal]:
     """Commands over tiny messages, in processor time without their start, and calls."""
     for capture, rates in (
@@ -244,6 +254,7 @@ GOALS: tuple[Goal, ...] = (
     *_live(),
     *_analysis(),
     *_line_rate(),
+    *_agent(),
     Goal("local", "half round trip within a host", "mxwire", 1.0, "socket pair"),
     *(
         Goal("decode", _DECODING[kind], "mxwire columns, numba, call", ratio, "C loop into arrays over a mapped file")

@@ -37,7 +37,7 @@ from mxwire.report.json_line import json_line
 
 HERE = Path(__file__).parent
 BENCHMARKS = (
-    *("curve", "live", "live_processor", "local", "mpi", "engine"),
+    *("curve", "live", "live_processor", "local", "agent", "mpi", "engine"),
     *("decode", "analysis", "campaign", "dissector", "interop", "linerate", "replay"),
 )
 """All benchmarks, in the order of the recording."""

@@ -19,7 +19,7 @@ from tests.live.namespaces import missing
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-ON_A_NETWORK = ("curve", "live", "live_processor", "mpi", "linerate", "replay")
+ON_A_NETWORK = ("curve", "live", "live_processor", "agent", "mpi", "linerate", "replay")
 WAYS = ("", ", steered")
 CURVE = {"mxoe", "omx:9000", "libmyriexpress", "frames, mxoe", "frames, omx:9000", "udp", "tcp"}
 XDP = set() if bpf.missing() else {"mxoe over xdp", "mxoe over xdp-send"}
@@ -27,6 +27,7 @@ TCPREPLAY = {"tcpreplay -K"} if shutil.which("tcpreplay") else set()
 TSHARK = {"tshark with the plugin"} if shutil.which("tshark") else set()
 COMMANDS = {"messages", "verify", "messages --json", "decode --json", "decode", "decode --to parquet", *TSHARK}
 CALLS = {"messages, call", "timing, call", "verification, call", "diagnosis, call"}
+ENDS = {"program killed", "program killed, many receives", "program stopped"}
 SERIES: dict[str, dict[str, set[str]]] = {
     "curve": {f"{series}{way}": CURVE for series in ("half round trip", "windowed rate") for way in WAYS}
     | {"mx_test with nothing new": {"libmyriexpress"}, "mx_init": {"libmyriexpress"}},
@@ -38,6 +39,12 @@ SERIES: dict[str, dict[str, set[str]]] = {
     | {f"messages of 8 bytes, 64 under way{way}": {"mxoe", "omx:9000", "udp"} for way in WAYS}
     | {f"half round trip, 0 bytes{way}": {"mxoe", "omx:9000", "frames", "ring", "udp", "tcp"} for way in WAYS}
     | {f"memory of a process, {moment}": {"mxoe and omx:9000"} for moment in ("at the start", "at the end")},
+    "agent": {
+        "half round trip with an agent": {"own host", "match", "card"},
+        "time until an end is noticed": {"agent killed, match", "agent killed, card", *ENDS},
+        "longest round trip of another program, at the end": ENDS,
+        "longest round trip of another program, before": ENDS,
+    },
     "live_processor": {
         f"processor time, {what}": {"mxoe", "omx:9000"}
         for what in (
