@@ -35,7 +35,9 @@ _LOGP_SIZES: Final = (64, 4096, 65536)
 """Sizes in bytes at which claims about LogP are judged."""
 _TRANSFERS: Final = (1, 16384, 65536, 1 << 20, 4 << 20)
 """Sizes in bytes at which claims on transfers within a machine are judged."""
-_MECHANISMS: Final = ("shared-buffer", "cell-queue", "ptrace", "process-file", "cma-get", "cma-put", "tcp", "veth")
+_MECHANISMS: Final = (
+    *("shared-buffer", "cell-queue", "cell-stack", "ptrace", "process-file", "cma-get", "cma-put", "tcp", "veth"),
+)
 _DERIVED: Final = ("median", "least", "p99", "interval")
 
 

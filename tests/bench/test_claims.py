@@ -376,6 +376,18 @@ def test_the_places_that_a_receiver_polls_are_counted():
     assert verdict_of("S3-T5-e", recording(8)).outcome == "refuted"
 
 
+@pytest.mark.parametrize(("share", "outcome"), [(0.1, "confirmed"), (0.7, "refuted")])
+def test_cells_that_are_soon_reused_are_compared_with_others_in_turn(share, outcome):
+    shares = {"cell-stack": share, "cell-queue": 0.4}
+    points = [
+        replace(point(f"{name}, destination", (each,) * 9), parameters={"message": 4 << 20})
+        for name, each in shares.items()
+    ]
+    made = live("intranode", "cache disturbance, L2", *points)
+    made.series[0] = replace(made.series[0], x="message")
+    assert verdict_of("S3-T4-e", made).outcome == outcome
+
+
 @pytest.mark.parametrize(("share", "outcome"), [(0.9, "confirmed"), (0.1, "refuted")])
 def test_the_cost_of_a_polling_thread_is_judged(share, outcome):
     points = [

@@ -141,7 +141,9 @@ def test_events_are_counted_or_the_reason_is_named():
 
 
 @pytest.mark.parametrize("slot", [512, 100_000])
-@pytest.mark.parametrize("contestant", ["shared-buffer", "memfd", "cell-queue", "shared-buffer, C", "cell-queue, C"])
+@pytest.mark.parametrize(
+    "contestant", ["shared-buffer", "memfd", "cell-queue", "cell-stack", "shared-buffer, C", "cell-queue, C"]
+)
 def test_buffers_and_cells_have_any_size(pairs, contestant, slot):
     pairs.pair(contestant, slot).play("trips", 150_001, 2, 0, 150_001)
 

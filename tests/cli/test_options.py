@@ -16,7 +16,6 @@ from mxwire.cli.options import SharedOption
 from mxwire.report.terminal import COLOUR_CHOICES
 
 MEANINGS = {
-    "--experiment": "^Experiments, separated by commas",
     "--by": r"^List .* or ",
     "--over": r"^Carriers, separated by commas",
     "--pair": r"hosts",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Final
 
-from mxwire.bench.claims.claim import Check, ClaimEvidence, ClaimVerdict, Judge, Term, live, ordered, ratio
+from mxwire.bench.claims.claim import Check, ClaimEvidence, ClaimVerdict, Judge, Term, difference, live, ordered, ratio
 from mxwire.bench.intranode.report import LOW, MEDIUM
 from mxwire.bench.intranode.study import (
     ACCESS,
@@ -144,6 +144,7 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         Check(_disturbed(_GET, "source"), most=LOW),
         Check(_disturbed(_GET, "destination"), least=MEDIUM),
     ),
+    "S3-T4-e": (Check(difference(_disturbed("cell-stack", "destination"), _disturbed(_CELLS, "destination")), most=0),),
     "S3-T5-a": tuple(Check(_slowed(each), most=0.05) for each in (_GET, _PUT)),
     "S3-T5-b": (Check(_slowed(_PTRACE), least=0.5),),
     "S3-T5-c": tuple(

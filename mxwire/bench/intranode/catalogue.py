@@ -18,6 +18,7 @@ _CLASSES: Final = {
     "shared-buffer": "shared_buffer.SharedBuffer",
     "memfd": "shared_buffer.MemfdBuffer",
     "cell-queue": "cell_queue.CellQueue",
+    "cell-stack": "cell_queue.CellStack",
     "heap": "heap.SharedHeap",
     "system-v-queue": "system_v_queue.SystemVQueue",
     "posix-queue": "posix_queue.PosixQueue",
@@ -37,8 +38,10 @@ _CLASSES: Final = {
     "adapter-copy": "adapter_copy.AdapterCopy",
 }
 MECHANISMS: Final = tuple(_CLASSES)
-WITHOUT_TWIN: Final = ("mx-local", "mx-local-two-copies", "adapter-copy")
-"""Mechanisms that have no twin in C: what they do without MX's semantics is ``cma-get`` and ``shared-buffer``."""
+MX: Final = ("mx-local", "mx-local-two-copies", "adapter-copy")
+"""mxwire's own: the limits of these are ``cma-get`` and ``shared-buffer``, which have no semantics of MX."""
+WITHOUT_TWIN: Final = ("cell-stack", *MX)
+"""Mechanisms that have no twin in C."""
 
 
 def mechanism_named(name: str) -> type[Mechanism]:

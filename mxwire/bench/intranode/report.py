@@ -156,7 +156,8 @@ def suitability_blocks(recording: Recording) -> Iterator[Block]:
     yield Paragraph(
         "caches: share of half a second-level cache that a message drives out, at source and destination: low below "
         "15 %, medium below 40 %, high above. free: the other side's processor computes while data moves. passive: the "
-        "target of a one-sided access does nothing."
+        "target of a one-sided access does nothing. Pages are not remapped, as in the paper: buffers would have to "
+        "begin and end at their bounds."
     )
     rows = list(_fastest_rows(recording))
     if rows:

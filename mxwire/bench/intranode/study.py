@@ -25,12 +25,12 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
+from mxwire.bench.intranode.catalogue import MECHANISMS, MX, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.copies import PAST_CACHES
 from mxwire.bench.intranode.counters import missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError
@@ -177,17 +177,26 @@ class PairStarter:
         self.package = package
         """Folder with the compiled mxwire that pairs run; None: the one that runs here."""
         self._open: dict[tuple[str, ...], RoleProgram] = {}
-        self.refusal: str | None = None
-        """The reason why there are no twins in C; None if there are."""
-        self._program = ""
         self._ports: list[str] = []
-        self._folder = folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mxwire-bench-"))
+        self._folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mxwire-bench-"))
+        self._twins = str(Path(self._folder, "mechanisms"))
+
+    @cached_property
+    def refusal(self) -> str | None:
+        """The reason why there are no twins in C; None if there are. They are compiled when this is read first."""
+        source = files("mxwire.bench.intranode").joinpath("mechanisms.c").read_text(encoding="utf-8")
         try:
-            source = files("mxwire.bench.intranode").joinpath("mechanisms.c").read_text(encoding="utf-8")
-            compile_program(source, str(Path(folder, "mechanisms")))
-            self._program = str(Path(folder, "mechanisms"))
+            compile_program(source, self._twins)
         except MxwireError as error:
-            self.refusal = str(error)
+            return str(error)
+        return None
+
+    @property
+    def _program(self) -> str:
+        """The program of the twins. Raises :class:`~.mechanism.MechanismError` if there is none."""
+        if self.refusal is not None:
+            raise MechanismError(self.refusal)
+        return self._twins
 
     def pair(self, contestant: str, slot: int = 0) -> RoleProgram:
         """The pair of a contestant."""
@@ -488,7 +497,7 @@ def _measure(run: _IntranodeRun) -> None:
     with_slots = [each for each in run.contestants if mechanism_named(each.partition(", ")[0]).SLOT]
     one_sided = [each for each in run.usable if mechanism_named(each).facts.actor == "initiator"]
     # Their messages lie in memory of the side that takes them, and their calls wait in the kernel or by flags.
-    two_sided = [each for each in run.usable if each not in WITHOUT_TWIN and not mechanism_named(each).facts.one_sided]
+    two_sided = [each for each in run.usable if each not in MX and not mechanism_named(each).facts.one_sided]
     experiments: list[tuple[str, Callable[[str], None], Sequence[str]]] = [
         ("trips", run.trips, run.contestants),
         *(("operations", partial(run.operations, each), run.contestants) for each in run.study.memories),
