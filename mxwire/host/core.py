@@ -14,6 +14,10 @@ main thread only.
 lock both in its handler and around its calls, so two threads could otherwise block each other. While a handler runs,
 its endpoint makes no progress, so that its messages stay in order. Other threads may make all calls and step, and the
 other endpoints continue. Calls that close or suspend the endpoint wait for the end of the handler.
+
+A **consumer**, which only libmyriexpress.so has, is called with whole messages before the handler, in the middle of a
+pass. This saves the cost of a handler: leaving the section and the pass, and settling the message afterwards. In
+return, it may neither wait for a lock nor call the host.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@
  *   - Waits. One of the waiting threads sleeps on the descriptors of the links; the others sleep on a condition
  *     variable until requests end. A waiting thread polls for some microseconds before it sleeps. A thread that runs an
  *     unexpected handler hands over to another one: only the handler's endpoint makes no progress.
+ *   - Consumers. The engine calls them in its pass, with the interpreter, so they cost little, and may not call it.
  *   - Progression. A thread sleeps on the descriptors while the program computes, and works only when the program has
  *     made no call for some milliseconds. It holds nothing of Python while it sleeps.
  *

@@ -46,7 +46,7 @@ Life of a received frame
 5. The window (``inbound.py``) drops packets of another session number, processes the piggyback, and compares the
    number: next, a further fragment, early (kept), or a duplicate (dropped; the newest one hurries the ack).
 6. The next packet in sequence is matched with the posted receives (``matching.py``). Its data is copied into the
-   receive's memory, or it is kept as an unexpected message, after the unexpected handler has seen it.
+   receive's memory, or it is kept as an unexpected message, unless the consumer or the unexpected handler takes it.
 7. TINY and SMALL complete their receive at once, a MEDIUM with its last fragment. A RNDV starts a pull at the end of
    the pass; the card's event of its end makes the library enqueue a NOTIFY, whose transmission completes the receive.
 8. ``rx_done`` advances, and an ack is owed: by the next piggyback, at the end of the pass, or after a short delay.
