@@ -6,12 +6,11 @@ every endpoint, so that all kinds of hosts use it like another node. ``served.py
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, SupportsIndex
+from typing import Final, SupportsIndex
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol.agent.attached_endpoint import AttachedEndpoint
 from mxwire.protocol.agent.node import AgentNode
-from mxwire.protocol.agent.progress import AgentProgress
 from mxwire.protocol.agent.records import ANY_ENDPOINT, NO_PARTNER, OPEN_OPTIONS, AgentRecord
 from mxwire.protocol.arguments import checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
@@ -25,7 +24,6 @@ _NO_FRAMES: Final[list[bytes]] = []
 class AttachedNode(AgentNode):
     """A node whose endpoints are at an agent; parameters are those of :class:`AgentNode`."""
 
-    progress: ClassVar[AgentProgress] = AgentProgress.MATCH
     _opened = 0
     """Handle of the endpoint that is being opened."""
 

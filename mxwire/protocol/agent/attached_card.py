@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from mxwire.errors import InvalidRecordError, MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol.agent.node import AgentNode
-from mxwire.protocol.agent.progress import AgentProgress
 from mxwire.protocol.agent.records import (
     INLINE_MAXIMUM,
     OPEN_OPTIONS,
@@ -182,8 +181,6 @@ class DistantCard(CardEndpoint):
 
 class CardNode(AgentNode):
     """A node whose endpoints have their card's side at an agent; parameters are those of :class:`AgentNode`."""
-
-    progress: ClassVar[AgentProgress] = AgentProgress.CARD
 
     def make_endpoint(
         self, card: CardEndpoint, key: int, context_bits: int, context_shift: int, completions: bool, acked_sends: bool

@@ -12,10 +12,9 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 from mxwire.errors import InvalidRecordError, MxwireError
-from mxwire.protocol.agent.progress import AgentProgress
 from mxwire.protocol.agent.records import (
     AGENT_HEAD_SIZE,
     AGENT_VERSION,
@@ -143,9 +142,6 @@ class AgentNode(Node):
     passes them on. Raises :class:`~mxwire.protocol.status.LocalProtocolError` if the agent refuses, for example because
     its version is another one.
     """
-
-    progress: ClassVar[AgentProgress]
-    """Progress of its endpoints."""
 
     def __init__(
         self,
