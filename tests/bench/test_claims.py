@@ -419,13 +419,15 @@ def test_copies_past_the_caches_are_judged_from_2_kib_on():
     assert verdict_of("S3-F2-a", recording(11.0)).outcome == "refuted"
 
 
-@pytest.mark.parametrize("number", ["S4-F8-a", "S4-F8-b", "S4-F8-d", "S4-F8-e", "S4-F13-a"])
+@pytest.mark.parametrize("number", ["S4-F8-a", "S4-F8-b", "S4-F8-d", "S4-F8-e", "S4-F12-b", "S4-F13-a"])
 def test_offload_is_judged_by_the_model_of_double_buffering(recorded, number):
     found = judged(recorded, [number])[0][1]
     assert (found.outcome, found.how) == ("confirmed", "modelled")
 
 
-@pytest.mark.parametrize(("number", "guess"), [("S4-F8-f", "pin +25%"), ("S4-F12-a", "pin -25%")])
+@pytest.mark.parametrize(
+    ("number", "guess"), [("S4-F8-f", "pin +25%"), ("S4-F11-a", "pin -25%"), ("S4-F12-a", "pin -25%")]
+)
 def test_offload_that_depends_on_the_cost_of_pinning_is_undecided(recorded, number, guess):
     found = judged(recorded, [number])[0][1]
     assert (found.outcome, found.how, found.deciding) == ("undecided", "modelled", (guess,))
