@@ -35,7 +35,7 @@ def test_the_provider_uses_no_function_of_libfabric(installation: Installation, 
     ("limits", "programs"),
     [
         ("", ("calls", "access", "atomics", "waits", "refusals", "hostile")),
-        ("-DHELD_MAXIMUM=20000 -DVISITS=8 -DCLOSE_MS=300", ("calls", "access", "hostile", "memory")),
+        ("-DHELD_MAXIMUM=20000 -DVISITS=8 -DCLOSE_MS=300", ("calls", "access", "atomics", "hostile", "memory")),
     ],
     ids=["held", "queued"],
 )

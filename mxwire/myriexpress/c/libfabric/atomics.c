@@ -6,8 +6,8 @@
  * handler in its memory (regions.c). The lock of the target's process makes one atomic for all others of the provider, but
  * not for the processor: while others may change a value, its own program has to use the provider, too.
  *
- * An operation has at most ATOMIC_BYTES of values, so that a reply with the former ones fits a message that MX always has
- * as a whole. Values are integers of 1 to 8 bytes, float and double. Integers are computed in 64 bits and then cut, floats
+ * An operation has at most ATOMIC_BYTES of values, so that MX always has its message as a whole, and the handler performs
+ * one after the other in the order in which they were started; and its reply with the former values, too. Values are integers of 1 to 8 bytes, float and double. Integers are computed in 64 bits and then cut, floats
  * in double, which rounds as float would. */
 
 #include "provider.h"
@@ -23,6 +23,7 @@ static const struct {
     [FI_FLOAT] = {4, REAL},     [FI_DOUBLE] = {8, REAL},
 };
 #define TYPES (sizeof types / sizeof *types)
+_Static_assert(sizeof(struct mxf_access) + 2 * ATOMIC_BYTES <= WHOLE, "MX has an operation as a whole");
 
 union value {
     uint64_t bits;

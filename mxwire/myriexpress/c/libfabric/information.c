@@ -17,6 +17,9 @@
 #define BOARDS 16
 #define QUEUE_SIZE 1024
 #define COUNTERS 256
+/* Of sends, and of atomic operations. */
+#define ORDERS                                                                                                         \
+    (FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 /* Later versions of libfabric have longer structures. */
 #define GROWTH 256
 
@@ -67,7 +70,7 @@ static int bad_endpoint(const struct fi_ep_attr *hints)
 static int bad_transmit(const struct fi_tx_attr *hints)
 {
     return hints && (hints->caps & ~(uint64_t)CAPABILITIES || hints->op_flags & ~(uint64_t)OPERATION_FLAGS ||
-                     hints->msg_order & ~(uint64_t)FI_ORDER_SAS || hints->comp_order ||
+                     hints->msg_order & ~(uint64_t)ORDERS || hints->comp_order ||
                      hints->inject_size > INJECT_MAXIMUM || hints->size > QUEUE_SIZE || hints->iov_limit > SEGMENTS ||
                      hints->rma_iov_limit > 1);
 }
@@ -75,7 +78,7 @@ static int bad_transmit(const struct fi_tx_attr *hints)
 static int bad_receive(const struct fi_rx_attr *hints)
 {
     return hints && (hints->caps & ~(uint64_t)CAPABILITIES || hints->op_flags & ~(uint64_t)OPERATION_FLAGS ||
-                     hints->msg_order & ~(uint64_t)FI_ORDER_SAS || hints->comp_order || hints->size > QUEUE_SIZE ||
+                     hints->msg_order & ~(uint64_t)ORDERS || hints->comp_order || hints->size > QUEUE_SIZE ||
                      hints->iov_limit > SEGMENTS);
 }
 
@@ -183,14 +186,14 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
     info->addr_format = ADDRESS_FORMAT;
     *info->tx_attr = (struct fi_tx_attr){.caps = info->caps & ~receiving,
                                          .op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0,
-                                         .msg_order = FI_ORDER_SAS,
+                                         .msg_order = ORDERS,
                                          .inject_size = INJECT_MAXIMUM,
                                          .size = QUEUE_SIZE,
                                          .iov_limit = SEGMENTS,
                                          .rma_iov_limit = 1};
     *info->rx_attr = (struct fi_rx_attr){.caps = info->caps & ~sending,
                                          .op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0,
-                                         .msg_order = FI_ORDER_SAS,
+                                         .msg_order = ORDERS,
                                          .size = QUEUE_SIZE,
                                          .iov_limit = SEGMENTS};
     *info->ep_attr = (struct fi_ep_attr){.type = FI_EP_RDM,

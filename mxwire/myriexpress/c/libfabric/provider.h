@@ -59,8 +59,8 @@
 #define ANNOUNCED 64
 #define WHOLE 128
 #define MESSAGE_MAXIMUM ((size_t)0x7fffffff)
-/* Bytes of the values of an atomic operation: a reply has them, too. */
-#define ATOMIC_BYTES 64
+/* Bytes of the values of an atomic operation: MX always has its message, with two operands, and its reply as a whole. */
+#define ATOMIC_BYTES 32
 #define ACCESSES (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPABILITIES                                                                                                   \
     (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA | ACCESSES |       \
@@ -399,6 +399,7 @@ struct mxf_endpoint {
     LIST(mxf_visit) visits;             /* accesses of others to regions */
     LIST(mxf_visit) postponed;          /* in the queue of MX, until fewer are in progress */
     unsigned visiting, answers;         /* accesses, and grants and replies, in progress */
+    unsigned resumed;                   /* accesses that were postponed, and are being received */
     unsigned calls, urgent;             /* see progress.c */
     int threaded, resting;
     pid_t process;

@@ -46,6 +46,7 @@ struct mxf_visit {
     mx_request_t request;
     uint64_t bulk;
     int late;      /* it has not ended since earlier probes */
+    unsigned resumed; /* it was postponed, and is being received */
     int receiving; /* MX has the receive of the bulk */
     uint64_t identity; /* of the message in the queue of MX */
     uint32_t size, segments;
@@ -237,6 +238,7 @@ static void free_visit(struct mxf_visit *visit)
         visit->grant->place = NULL;
     if (visit->bulk != NO_BULK)
         mxf_free_bulk(visit->endpoint, visit->bulk);
+    visit->endpoint->resumed -= visit->resumed;
     REMOVE(&visit->endpoint->visits, visit);
     visit->endpoint->visiting--;
     mxf_free(visit->endpoint, visit->data);
@@ -454,6 +456,8 @@ static void fetched(struct mxf_work *work, const mx_status_t *status)
 {
     struct mxf_visit *visit = OWNER(work, mxf_visit, work);
     visit->endpoint->urgent--;
+    visit->endpoint->resumed -= visit->resumed;
+    visit->resumed = 0;
     if (status->code == MX_STATUS_SUCCESS && status->xfer_length == visit->size)
         perform(visit, visit->data);
     else
@@ -492,6 +496,7 @@ void mxf_resume_visits(struct mxf_endpoint *endpoint)
     while ((visit = endpoint->postponed.first) && !crowded(endpoint)) {
         REMOVE(&endpoint->postponed, visit);
         begin(visit);
+        endpoint->resumed += visit->resumed = 1;
         fetch(visit);
     }
 }
@@ -508,8 +513,11 @@ mx_unexp_handler_action_t mxf_accessed(struct mxf_endpoint *endpoint, mx_endpoin
     *visit = (struct mxf_visit){
         .endpoint = endpoint, .partner = partner, .source = *source, .size = length, .bulk = NO_BULK};
     mx__identity(endpoint->mx, &visit->identity);
-    if (crowded(endpoint)) {
-        WARN("%d accesses to regions are in progress: others stay in the queue of MX", VISITS);
+    int full = crowded(endpoint);
+    /* Later ones do not overtake those that were postponed: atomic operations are performed in order. */
+    if (full || endpoint->postponed.first || endpoint->resumed) {
+        if (full)
+            WARN("%d accesses to regions are in progress: others stay in the queue of MX", VISITS);
         endpoint->stayed++;
         APPEND(&endpoint->postponed, visit);
         return MX_RECV_CONTINUE;
