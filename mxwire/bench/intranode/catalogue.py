@@ -38,10 +38,10 @@ _CLASSES: Final = {
     "adapter-copy": "adapter_copy.AdapterCopy",
 }
 MECHANISMS: Final = tuple(_CLASSES)
-MX: Final = ("mx-local", "mx-local-two-copies", "adapter-copy")
-"""mxwire's own: the limits of these are ``cma-get`` and ``shared-buffer``, which have no semantics of MX."""
-WITHOUT_TWIN: Final = ("cell-stack", *MX)
-"""Mechanisms that have no twin in C."""
+WITHOUT_TWIN: Final = ("cell-stack", "mx-local", "mx-local-two-copies", "adapter-copy")
+"""Mechanisms that have no twin in C. The limits of mxwire's own are ``cma-get`` and ``shared-buffer``, which have no
+semantics of MX.
+"""
 
 
 def mechanism_named(name: str) -> type[Mechanism]:

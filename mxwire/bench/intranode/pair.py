@@ -51,7 +51,6 @@ _LOOP: Final = 2000
 _SETUP_NS: Final = 50_000_000
 _SLOWED_NS: Final = 50_000_000
 """Longest run of the loop while data moves."""
-_WAITED_LOOPS: Final = 40
 _LONGEST_LINE: Final = 1 << 16
 
 
@@ -236,26 +235,25 @@ def accesses(pair: Pair, size: int, turns: int) -> Values:
     return found
 
 
-def served(pair: Pair, size: int, turns: int, by_signal: int) -> Values:
+def served(pair: Pair, size: int, turns: int, by_signal: int, idle_ns: int) -> Values:
     """The times of a get and of a put that the target serves by a thread, or ``by_signal``, and the target's slowdown.
 
-    The slowdown is the share by which the loop of the target takes longer while it only waits for requests.
+    The slowdown is the processor time that the target spends on waiting for requests, per that of its loop, which runs
+    for ``idle_ns`` beside. A thread of Python has the processor for 5 ms at a time, so the loop must be longer.
     """
     clock, found = time.perf_counter_ns, dict[str, float]()
     pool = pair.pool(size)
     window = ServedWindow(pair.mechanism, pool.piece(0, size), by_signal=bool(by_signal))
 
-    def looped() -> int:
-        begin = clock()
-        for _ in range(_WAITED_LOOPS):
-            _run_loop()
-        return clock() - begin
-
     if pair.rank:
-        alone = looped()
         with window.service():
             pair.barrier()
-            found["share"] = looped() / alone - 1
+            begin, all_begin = time.thread_time_ns(), time.process_time_ns()
+            while time.thread_time_ns() - begin < idle_ns:
+                _run_loop()
+            own = time.thread_time_ns() - begin
+            if idle_ns:
+                found["share"] = (time.process_time_ns() - all_begin - own) / own
             pair.barrier()
             while not window.ended:
                 _run_loop()

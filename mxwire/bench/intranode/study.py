@@ -30,7 +30,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench.intranode.catalogue import MECHANISMS, MX, WITHOUT_TWIN, mechanism_named
+from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.copies import PAST_CACHES
 from mxwire.bench.intranode.counters import missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError
@@ -82,6 +82,9 @@ EXPERIMENTS: Final = (
 SENDER_COUNTS: Final = (1, 2, 4, 8)
 _MANY: Final = ("shared-buffer", "cell-queue", "cell-queue, C")
 """Contestants with several senders: buffers and queues per pair, and one queue for all."""
+_SERVED: Final = ("shared-buffer", "cell-queue", "pipe", "unix-stream", "unix-stream-polled", "tcp")
+"""Mechanisms over which a target serves a window: such that poll, and such that wait in the kernel."""
+_IDLE_NS: Final = 30_000_000
 _SENT: Final = 4096
 _SENT_BY_EACH: Final = 500
 _REGISTERED: Final = (4096, 65536, 1 << 20)
@@ -90,7 +93,7 @@ _END_PATIENCE: Final = 5.0
 _MIB: Final = 1 << 20
 _LOOPS: Final = 40
 """Runs of the other side's loop per round."""
-ROUND_NS: Final = 5_000_000
+ROUND_NS: Final = 4_000_000
 """Duration of the operations of a point in a round, unless :data:`LEAST_OPERATIONS` in all rounds take longer."""
 LEAST_OPERATIONS: Final = 100
 _MOST_TURNS: Final = 4000
@@ -418,10 +421,12 @@ class _IntranodeRun:
             for how, by_signal in SERVICES.items():
                 # The interpreter lets a thread wait for 5 ms.
                 turns = 3 if self.options.quick or not by_signal else 50
-                near, far = self._pairs.pair(contestant).play("served", size, turns, by_signal)
+                idle_ns = 0 if by_signal or size > SLOWDOWN_SIZES[0] else _IDLE_NS
+                near, far = self._pairs.pair(contestant).play("served", size, turns, by_signal, idle_ns)
                 for access in ("get", "put"):
                     self.points.add(SERVED, f"{contestant}, {how}, {access}", near[access] / 1e3, size=size)
-                self.points.add(SERVING, f"{contestant}, {how}", far["share"], message=size)
+                if "share" in far:
+                    self.points.add(SERVING, f"{contestant}, {how}", far["share"], message=size)
 
     def caches(self, contestant: str) -> None:
         """Measure the disturbance of both sides' caches."""
@@ -496,15 +501,13 @@ def _measure(run: _IntranodeRun) -> None:
     chosen = run.study.experiments
     with_slots = [each for each in run.contestants if mechanism_named(each.partition(", ")[0]).SLOT]
     one_sided = [each for each in run.usable if mechanism_named(each).facts.actor == "initiator"]
-    # Their messages lie in memory of the side that takes them, and their calls wait in the kernel or by flags.
-    two_sided = [each for each in run.usable if each not in MX and not mechanism_named(each).facts.one_sided]
     experiments: list[tuple[str, Callable[[str], None], Sequence[str]]] = [
         ("trips", run.trips, run.contestants),
         *(("operations", partial(run.operations, each), run.contestants) for each in run.study.memories),
         ("slots", run.slots, with_slots),
         ("slowdown", run.slowdown, run.usable),
         ("windows", run.windows, one_sided),
-        ("windows", run.served, two_sided),
+        ("windows", run.served, [each for each in run.usable if each in _SERVED]),
         ("caches", run.caches, run.usable),
         ("set-up", run.set_up, run.usable),
         ("registration", run.registration, run.usable[:1]),
