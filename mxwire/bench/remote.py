@@ -42,6 +42,8 @@ _POLL: Final = 0.02
 _KEPT: Final = 64
 _SIDE: Final = "side"
 RANK: Final = "rank"
+_RANK_ROLES: Final = ("connect", "measure")
+"""Roles of a rank that another machine may start: the others open interfaces and start agents."""
 """Kinds of processes that a machine starts for others."""
 _RETURNED: Final = ("use", "frames", "interval", "times")
 """Values of a role that are returned: those that fit into a frame."""
@@ -253,6 +255,8 @@ class StudyServer:
         key = json.dumps(process, sort_keys=True)
         if verb == "start":
             role, parameters = str(fields["role"]), dict(fields["parameters"])
+            if process["kind"] == RANK and role not in _RANK_ROLES:
+                raise StageError(f"no role {role!r} for a rank of another machine: use {', '.join(_RANK_ROLES)}")
             self.roles += 1
             self._on_role(f"{mac_text(source)}: {_described(role, parameters)}")
             if key in self._sides and self._sides[key].busy:
@@ -298,7 +302,7 @@ class StudyServer:
                 addresses=None if addresses is None else (str(addresses[0]), str(addresses[1])),
             )
             return ProcessSide(setup, package)
-        rank = replace(setup_of(given), interface=self._interface, namespace=None)
+        rank = replace(setup_of(given), interface=self._interface, namespace=None, agent=False)
         processors = placement(rank.size)
         rank = replace(rank, processor=processors[rank.places[rank.rank][2]])
         return ProcessSide(rank, package, MODULE, f"rank {rank.rank}'s")

@@ -33,6 +33,7 @@ from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, Rank
 from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
 from mxwire.bench.record import Recording
+from mxwire.bench.remote import RANK, StudyServer
 from mxwire.bench.stage import ProcessSide, SideLostError, StageError
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
@@ -170,6 +171,14 @@ def test_the_error_of_a_rank_that_has_failed_is_that_of_the_measurement():
     with pytest.raises(StageError, match="rank 1's side: no agent"):
         ranks.measure(benchmark_by_name("Barrier"), 0, 1, 1, "dissemination")
     assert failed.close.called
+
+
+def test_another_machine_cannot_have_a_rank_open_an_interface_again():
+    server = Mock(_study=(b"source", 1), _sides={}, roles=0)
+    fields = {"study": 1, "process": {"kind": RANK}, "role": "open", "parameters": {"interface": "lo", "agent": True}}
+    with pytest.raises(StageError, match="no role 'open' for a rank of another machine: use connect, measure"):
+        StudyServer._answer(server, b"source", "start", fields)
+    assert not server._opened.called
 
 
 def test_collectives_of_osu_have_root_0_and_a_barrier_that_is_not_timed():
