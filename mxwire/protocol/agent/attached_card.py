@@ -74,7 +74,10 @@ class AnnouncedRegions(RegionTable):
     def release(self, region: Region) -> None:
         """Free a region: from now on PULLs of it are refused."""
         super().release(region)
-        self._card.agent.out.put(AgentRecord.WITHDRAW, handle=self._card.handle, mask=region.number << _HALF)
+        card = self._card
+        # The requests of an endpoint that closes end after its card's side has.
+        if not card.closed:
+            card.agent.out.put(AgentRecord.WITHDRAW, handle=card.handle, mask=region.number << _HALF)
 
 
 class DistantCard(CardEndpoint):
@@ -84,6 +87,8 @@ class DistantCard(CardEndpoint):
         super().__init__(card.port, card.number, card.session, card.slots, card.timers, card._ready, card._rng)
         self.agent = agent
         self.handle = handle
+        self.closed = False
+        """True after the card's side at the agent has closed: it takes no more records."""
         self.regions = AnnouncedRegions(self.profile.region_maximum, self.profile.region_first_use, self)
         self._limits: dict[int, int] = {}
         """The time limit of each pull, as the agent knows it."""
@@ -167,6 +172,7 @@ class DistantCard(CardEndpoint):
     def close(self) -> None:
         """Accept no more events. The agent does not use the memory of pulls and regions any more."""
         self.ring = Ring(0)
+        self.closed = True
         for pull in self.pulls.values():
             self.slots.give_back(pull.handle)
         self.pulls.clear()
