@@ -137,19 +137,22 @@ class CalledMemory:
     """The memory of another process through process_vm_readv and process_vm_writev, where /proc does not offer it.
 
     Both name the process by its id, which may be that of another process after its end. They are therefore used only
-    while ``pidfd`` shows that it lives, and have failed unless it lives afterwards. Parameters and errors are those of
-    :class:`ProcessMemory`.
+    while ``pidfd``, of which this object has a copy, shows that it lives, and have failed unless it lives afterwards.
+    Parameters and errors are those of :class:`ProcessMemory`.
     """
 
     def __init__(self, process: int, pidfd: int, token: bytes, place: int) -> None:
         if pidfd < 0 or _readv is None or _writev is None:
             raise PermissionError("the kernel has no calls for the memory of other processes")
         self._process = process
+        # The caller's may be closed, and its number that of another file, while transfers still end.
+        self._pidfd = os.dup(pidfd)
         self._poller = select.poll()
-        self._poller.register(pidfd, select.POLLIN)
+        self._poller.register(self._pidfd, select.POLLIN)
         found = bytearray(TOKEN_SIZE)
         # Write the token over itself, as reading may be permitted and writing not.
         if not self.read(place, [found]) or found != token or not self.write(place, [found]):
+            self.close()
             raise PermissionError(f"the memory of process {process} is not the announced one, or forbidden")
 
     def read(self, place: int, parts: list[Any]) -> bool:
@@ -169,10 +172,13 @@ class CalledMemory:
         return _copy(call, self._process, own, [(place, length)], length) and self._lives()
 
     def _lives(self) -> bool:
-        return not self._poller.poll(0)
+        return self._pidfd >= 0 and not self._poller.poll(0)
 
     def close(self) -> None:
-        """Do nothing: the descriptor is the caller's."""
+        """Access the memory no more."""
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
 
 
 def open_memory(process: int, pidfd: int, token: bytes, place: int) -> ProcessMemory | CalledMemory | None:

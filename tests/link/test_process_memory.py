@@ -96,3 +96,18 @@ def test_calls_need_the_process_to_live(owner):
             CalledMemory(owner.process.pid, pidfd, token, place)
     finally:
         os.close(pidfd)
+
+
+def test_calls_need_no_descriptor_of_the_caller(owner):
+    """A channel closes its pidfd before the transfers of its process end."""
+    given = os.dup(owner.pidfd)
+    try:
+        found = CalledMemory(owner.process.pid, given, *owner.token)
+    except PermissionError:
+        assert copy_refusal() is not None
+        return
+    finally:
+        os.close(given)
+    with closing(found) as memory:
+        assert memory.read(owner.place, [bytearray(8)])
+    assert not memory.read(owner.place, [bytearray(8)])
