@@ -135,6 +135,8 @@ class DividedCapture:
     def examine(self, surveyor: Surveyor, *, by_pair: bool) -> None:
         """Survey the ranges, and divide the capture into them, or ``by_pair`` of hosts."""
         found = self._verified(surveyor) if self._ranges else []
+        if len(found) < 2:
+            return  # notes and errors are those of a whole capture
         decoder, first_numbers, total = self.decoder, [], 0
         for _, each in found:
             first_numbers.append(total)

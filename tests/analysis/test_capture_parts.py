@@ -161,6 +161,21 @@ def test_damaged_compressed_and_changing_captures_remain_whole(tmp_path):
     assert len(divided(source, octets=len(octets)).parts) == 1
 
 
+def test_a_capture_of_one_verified_range_remains_whole():
+    """The notes of a capture are printed when it is read as a whole: a part prints none."""
+    path = CAPTURES / "mxoe-burst.pcap"
+    size = path.stat().st_size
+
+    def surveyor(ranges: Sequence[ByteRange]) -> list[RangeSurvey | None]:
+        return [survey(Decoder(), each) if each.end == size else None for each in ranges]
+
+    for by_pair in (False, True):
+        made = DividedCapture((str(path),), size // 2, Decoder())
+        assert made.ranges == 2
+        made.examine(surveyor, by_pair=by_pair)
+        assert made.parts == [CapturePart((str(path),))] and not made.decoder.decoded
+
+
 def test_the_command_writes_the_same_rows_for_any_division(tmp_path, fabric):
     polars = pytest.importorskip("polars")
     tables = {}
