@@ -15,6 +15,7 @@ from mxwire.protocol.agent.node import AgentFacts
 from mxwire.protocol.agent.records import AGENT_HEAD, PLACE, AgentEndedError, AgentHead, AgentRecord
 from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
 from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.pull import PullSource
 
 from .agent_channel import (
     ADDRESS,
@@ -168,6 +169,37 @@ def test_messages_that_are_collected_at_once_share_a_bound(monkeypatch):
     assert served.client.held_bytes == 900
     endpoint.close()
     assert served.turn() and served.client.held_bytes == 0
+
+
+def test_a_pull_that_waits_for_a_handle_has_its_latest_time_limit():
+    served = Served()
+    node = served.attach_card()
+    card = node.open_endpoint(1).card
+    source = PullSource(node.add_peer(OTHER), 0, 1, 2, 3, 0)
+    (side,) = served.client.sides.values()
+    # As pulls of an endpoint that was closed do.
+    taken = []
+    while side.card.slots.available:
+        taken.append(side.card.slots.take())
+    pull = card.start_pull(source, Segments(bytearray(100), writable=True), 100, None, 0)
+    assert served.turn() and not side.card.pulls
+    pull.limit += 12_345
+    card.settle()
+    assert served.turn()
+    side.card.slots.give_back(taken[0])
+    assert served.turn()
+    (running,) = side.card.pulls.values()
+    assert running.limit == pull.limit
+
+
+def test_messages_that_are_collected_at_once_are_few():
+    """Each costs more memory than its bytes, which alone are counted."""
+    served = Served()
+    endpoint = served.attach().open_endpoint(1)
+    for number in range(101, 165):
+        collect(served, endpoint, number, 900, bytes(1))
+    endpoint.agent.out.put(AgentRecord.DATA, handle=endpoint.handle, number=165, length=900, data=bytes(1))
+    assert not served.turn() and "too many messages" in served.client.fault
 
 
 @pytest.mark.interpreted("compiled code has the constants")

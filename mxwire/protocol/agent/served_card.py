@@ -202,6 +202,11 @@ class ServedCard(ServedSide):
         for pull in self.card.pulls.values():
             if pull.context[0] == head.number:
                 pull.limit = head.extra
+                return
+        for place, (number, source, memory, total, _) in enumerate(self._waiting):
+            if number == head.number:
+                self._waiting[place] = number, source, memory, total, head.extra
+                return
 
     def _announce(self, head: AgentHead, data: bytes | memoryview) -> None:
         """Make a message available for pulling; its region has the number that the library has chosen."""

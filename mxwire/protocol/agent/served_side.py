@@ -23,6 +23,8 @@ _REQUESTS_MAXIMUM: Final = 1 << 18
 """Maximum number of unfinished requests of an application."""
 _SHARED_MAXIMUM: Final = 1024
 """Maximum number of areas of memory that an application shares; further ones are treated like other memory."""
+_STAGED_MAXIMUM: Final = 64
+"""Maximum number of messages that an endpoint collects at a time; a correct application sends one after the other."""
 _HELD_MAXIMUM: Final = 1 << 30
 """Maximum number of bytes of the messages of an application that the agent holds until they are sent or passed on."""
 
@@ -192,6 +194,8 @@ class ServedSide(ABC):
             # A single message may have any length.
             if self.client.held_bytes and not self.client.may_hold(head.length):
                 return
+            if len(self.staged) >= _STAGED_MAXIMUM:
+                raise InvalidRecordError("parts of too many messages")
             memory = self.staged[head.number] = bytearray()
         if head.extra != len(memory) or not len(data) or len(memory) + len(data) > head.length:
             raise InvalidRecordError("data in another order")
