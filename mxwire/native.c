@@ -673,8 +673,8 @@ compose(PyObject *frame, Py_buffer *view, struct iovec *pieces, struct mmsghdr *
     return 0;
 }
 
-/* Send frames, each a bytes object or gathered, in as few system calls as possible; return the number sent before the first that is
- * refused. */
+/* Send frames, each a bytes object or gathered, in as few system calls as possible; return the number sent before the
+ * first that is refused. */
 static PyObject *
 send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
 {
@@ -1028,8 +1028,8 @@ RunForm_init(RunForm *self, PyObject *arguments, PyObject *keywords)
     if (!no_keywords("RunForm", keywords) ||
         !PyArg_ParseTuple(arguments, "y#nnnn", &fixed, &header, &shortest, &sequence, &length, &offset))
         return -1;
-    if (header > RUN_HEADER_MAXIMUM || shortest < header || shortest - header > RUN_HEADER_MAXIMUM || sequence < 0 || sequence + 1 > header || length < 0 ||
-        length + 2 > header || offset < -1 || offset + 4 > header) {
+    if (header > RUN_HEADER_MAXIMUM || shortest < header || shortest - header > RUN_HEADER_MAXIMUM || sequence < 0 ||
+        sequence + 1 > header || length < 0 || length + 2 > header || offset < -1 || offset + 4 > header) {
         PyErr_SetString(PyExc_ValueError, "the header has no such fields");
         return -1;
     }

@@ -6,9 +6,10 @@
  * handler in its memory (regions.c). The lock of the target's process makes one atomic for all others of the provider, but
  * not for the processor: while others may change a value, its own program has to use the provider, too.
  *
- * An operation has at most ATOMIC_BYTES of values, so that MX always has its message as a whole, and the handler performs
- * one after the other in the order in which they were started; and its reply with the former values, too. Values are integers of 1 to 8 bytes, float and double. Integers are computed in 64 bits and then cut, floats
- * in double, which rounds as float would. */
+ * An operation has at most ATOMIC_BYTES of values, so that MX always has its message, and its reply with the former values,
+ * as a whole. The handler performs operations one after the other, in the order in which they were started. Values are
+ * integers of 1 to 8 bytes, float and double. Integers are computed in 64 bits and then cut, floats in double, which
+ * rounds as float would. */
 
 #include "provider.h"
 
