@@ -192,6 +192,21 @@ def test_a_pull_that_waits_for_a_handle_has_its_latest_time_limit():
     assert running.limit == pull.limit
 
 
+@pytest.mark.parametrize("progress", ["match", "card"])
+def test_pulls_of_an_application_that_has_gone_end_within_the_time_of_the_profile(progress):
+    served = Served()
+    node = served.attach() if progress == "match" else served.attach_card()
+    node.open_endpoint(1)
+    source = PullSource(node.add_peer(OTHER), 0, 1, 2, 3, 0)
+    (card,) = served.node.interfaces[0].endpoints.values()
+    memory = Segments(bytearray(100), writable=True)
+    pulls = [card.start_pull(source, memory, 100, (number, memory), 0) for number in range(2)]
+    pulls[0].limit, pulls[1].limit = 1 << 62, 1000
+    served.client.close()
+    assert [each.limit for each in pulls] == [card.profile.pull_limit, 1000]
+    assert not served.node.interfaces[0].endpoints
+
+
 def test_messages_that_are_collected_at_once_are_few():
     """Each costs more memory than its bytes, which alone are counted."""
     served = Served()

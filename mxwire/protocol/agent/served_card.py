@@ -127,6 +127,7 @@ class ServedCard(ServedSide):
 
     def close(self) -> None:
         """Close the card's side; its running pulls continue as orphans without memory (R-CLS-08)."""
+        self.limit_orphans(self.card)
         self.client.node.interfaces[self.interface].close(self.card)
         self.release_all()
 

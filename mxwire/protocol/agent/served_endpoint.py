@@ -82,6 +82,7 @@ class ServedEndpoint(ServedSide):
         """Close the endpoint of the node, and release all memory."""
         self.client.request_count -= len(self._requests)
         self._requests.clear()
+        self.limit_orphans(self.engine.card)
         self._close_engine(self.engine)
         self.release_all()
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from mxwire.errors import InvalidRecordError
 from mxwire.protocol.agent.records import INLINE_MAXIMUM, PLACE, AgentHead, AgentRecord, RecordFlag, RecordOutbox
 from mxwire.protocol.agent.remote_segments import RemoteMemory, RemoteSegments, SharedSegments
+from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM
 from mxwire.protocol.neighbours import LocalChannel
 from mxwire.protocol.node import Node
@@ -227,6 +228,14 @@ class ServedSide(ABC):
         remote = self.remote.pop(number, None)
         if remote is not None:
             remote.detach()
+
+    def limit_orphans(self, card: CardEndpoint) -> None:
+        """Let the running pulls of ``card``, which closes, end within the time limit of the profile.
+
+        With a longer one, which the application may have set, they would hold handles and re-request without it.
+        """
+        for pull in card.pulls.values():
+            pull.limit = min(pull.limit, card.profile.pull_limit)
 
     def release_all(self) -> None:
         """Release all memory, since the application closes the endpoint. Pulls of a closed endpoint continue
