@@ -3,7 +3,8 @@
 Frames can be decoded by themselves once the dialect of each pair of hosts is known, so their file is divided by bytes,
 and each worker reads a range. Messages can only be followed with all frames of a pair of hosts, so each worker reads
 the capture, and drops the frames of the pairs that other workers follow, before anything else is done with them:
-reading takes a tenth to a hundredth of the time of following.
+reading takes a tenth to a hundredth of the time of following. There are at most 64 such parts, however large the
+capture, so that reading does not take more time than following.
 
 Both need the dialects first, and a range also the number of frames before it. All ranges of all files are therefore
 surveyed by workers at the beginning, which also verifies their boundaries (:mod:`mxwire.capture.division`). A range
@@ -14,7 +15,9 @@ changes on the way, and the capture remains undivided.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +38,8 @@ _MIXERS: Final = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(0xC2B2_AE3D_27D4_EB
 """Odd factors, so that pairs of consecutive addresses are spread evenly over the parts."""
 
 _HALF: Final = np.uint64(32)
+_MOST_RANGES: Final = 4096
+_MOST_PAIR_PARTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ Surveyor = Callable[[Sequence[ByteRange]], Iterable[RangeSurvey | None]]
 
 
 class DividedCapture:
-    """A capture that may be divided into parts of about ``octets`` bytes.
+    """A capture that may be divided into parts of about ``octets`` bytes, or of more if they were too many.
 
     After :meth:`examine`, ``parts`` has its parts, and ``decoder`` its totals and dialects; if it cannot be divided, it
     is its only part.
@@ -124,6 +129,8 @@ class DividedCapture:
         self.decoder = decoder
         self.parts = [CapturePart(files)]
         self._files = files
+        with suppress(OSError):  # reading the capture reports it
+            octets = max(octets, sum(Path(each).stat().st_size for each in files) // _MOST_RANGES)
         found = [ranges_of(each, octets) for each in files]
         self._ranges = [*_flat(found)] if all(found) else []
 
@@ -147,7 +154,7 @@ class DividedCapture:
             return  # the whole capture has the better error
         decoder.skipped = total - decoder.decoded
         decoder.start_ns = next((each.start_ns for _, each in found if each.start_ns is not None), None)
-        count = len(found)
+        count = min(len(found), _MOST_PAIR_PARTS) if by_pair else len(found)
         whole = CapturePart(self._files, 0, count, known=decoder.detector.known(), start_ns=decoder.start_ns)
         self.parts = [replace(whole, number=number) for number in range(count)]
         if not by_pair:

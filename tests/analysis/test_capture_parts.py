@@ -124,6 +124,12 @@ def test_each_frame_belongs_to_one_part_and_numbers_are_unique(fabric):
     assert len({*numbers.tolist()}) == len(numbers) and numbers.min() == 1
 
 
+def test_parts_are_bounded_however_small_they_are_to_be(fabric):
+    assert 1000 < DividedCapture((str(fabric),), 1, Decoder()).ranges <= 4097
+    made = divided(fabric, octets=fabric.stat().st_size // 100, by_pair=True)
+    assert made.ranges > 64 == len(made.parts)
+
+
 def test_the_files_of_a_ring_are_divided_together(tmp_path, fabric):
     with open_capture(fabric) as reader:
         batch = concatenate(list(reader))

@@ -128,7 +128,7 @@ def test_a_quick_ladder_has_all_rungs_counts_and_budgets(_namespaces_work, tmp_p
         assert {each["name"] for each in budgets} == {"mxoe, spinning", "mxoe, blocking"}
     assert all(abs(sum(value for _, value in each["parts"]) - each["sum"]) < 1e-9 for each in budgets)
     page = (tmp_path / "pages" / "path.html").read_text()
-    assert "Where the time goes" in page and page.count("<svg") == 2 and "Budget" in page
+    assert "Where the time goes" in page and page.count("<figure") == 2 and "Budget" in page
     assert "half round trip" in (tmp_path / "p.svg").read_text()
 
 

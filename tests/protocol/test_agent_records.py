@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,19 @@ def test_messages_that_are_collected_at_once_are_few():
         collect(served, endpoint, number, 900, bytes(1))
     endpoint.agent.out.put(AgentRecord.DATA, handle=endpoint.handle, number=165, length=900, data=bytes(1))
     assert not served.turn() and "too many messages" in served.client.fault
+
+
+def test_messages_are_not_returned_without_limit():
+    served = Served()
+    endpoint = served.attach().open_endpoint(1)
+    partner = served.node.peers.by_address(ADDRESS).index << 8 | 1
+    (side,) = served.client.sides.values()
+    side.engine.matching._profile = replace(side.engine.matching._profile, unexpected_maximum=10)
+    for _ in range(21):
+        endpoint.agent.out.put(AgentRecord.RETURN, handle=endpoint.handle, partner=partner)
+    assert served.turn() and side.engine.matching.unexpected == 21
+    endpoint.agent.out.put(AgentRecord.RETURN, handle=endpoint.handle, partner=partner)
+    assert not served.turn() and "more messages returned" in served.client.fault
 
 
 @pytest.mark.interpreted("compiled code has the constants")

@@ -195,6 +195,8 @@ class ServedEndpoint(ServedSide):
         """Keep a message that a receive of the application had taken, or give it to another one."""
         content = bytes(data) if head.flags & RecordFlag.DATA else bytes(self.staged.get(head.number, b""))
         self.discard(head.number)
+        if self.engine.matching.overfull:
+            raise InvalidRecordError("more messages returned than receives can have taken")
         partner = self._partner(head.partner)
         if partner is not None and head.length <= LENGTH_MAXIMUM:
             message = Unexpected(partner, head.match_info, head.length, data=content)

@@ -378,6 +378,12 @@ class Matching(Generic[Posted, Kept]):
         self._account(message)
         self._unexpected.insert(message, position)
 
+    @property
+    def overfull(self) -> bool:
+        """True beyond twice the messages or bytes for which there is room: more than receives can have returned."""
+        profile = self._profile
+        return self.unexpected > 2 * profile.unexpected_maximum or self._bytes > 2 * profile.unexpected_bytes_maximum
+
     def put_off(self, message: Kept) -> bool:
         """Keep a message until the unexpected handler is called; return False if there is no memory for it."""
         if not self._has_room(message):
