@@ -32,15 +32,17 @@ void mxf_poll(struct mxf_endpoint *endpoint)
     uint32_t found;
     if (mxf_waits(endpoint))
         mxf_probe(endpoint);
-    /* A call that finds nothing may yield the processor, and the lock is held here. */
-    if (!endpoint->enabled || (mx__is_idle && mx__is_idle(endpoint->mx)))
+    if (!endpoint->enabled)
         return;
-    for (int poll = 0; poll < POLLS; poll++) {
+    /* A call that finds nothing may yield the processor, and the lock is held here. */
+    int idle = mx__is_idle && mx__is_idle(endpoint->mx);
+    for (int poll = 0; poll < POLLS && !idle; poll++) {
         if (mx_test_any(endpoint->mx, 0, 0, &status, &found) != MX_SUCCESS || !found)
             break;
         struct mxf_work *work = status.context;
         work->ended(work, &status);
     }
+    /* Others may have ended without a completion of MX. */
     if (endpoint->postponed.first)
         mxf_resume_visits(endpoint);
 }
