@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from mxwire.errors import InvalidRecordError
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.protocol.agent.node import AgentFacts
-from mxwire.protocol.agent.records import AGENT_HEAD, PLACE, AgentEndedError, AgentHead, AgentRecord
+from mxwire.protocol.agent.records import AGENT_HEAD, PLACE, AgentEndedError, AgentHead, AgentRecord, RecordFlag
 from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
+from mxwire.protocol.agent.served_card import PULL_SOURCE
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
 
@@ -191,6 +192,25 @@ def test_a_pull_that_waits_for_a_handle_has_its_latest_time_limit():
     assert served.turn()
     (running,) = side.card.pulls.values()
     assert running.limit == pull.limit
+
+
+@pytest.mark.parametrize("first", [AgentRecord.PULL, AgentRecord.ANNOUNCE])
+def test_pulls_and_announcements_have_different_numbers(first):
+    """The agent holds their memory by these numbers: with the same one, some of it would not be released."""
+    served = Served()
+    node = served.attach_card()
+    card = node.open_endpoint(1).card
+    place = node.add_peer(OTHER).index << 8
+    records = {
+        AgentRecord.PULL: {"partner": place, "length": 3, "data": PULL_SOURCE.pack(1, 2, 3, 0, 1 << 40)},
+        AgentRecord.ANNOUNCE: {"partner": 0, "flags": RecordFlag.DATA, "length": 3, "data": b"abc"},
+    }
+    for kind in sorted(records, key=lambda each: each is not first):
+        assert served.turn()
+        node.out.put(kind, handle=card.handle, number=77, **records[kind])
+    assert not served.turn() and "the number of another pull or announcement" in served.client.fault
+    served.client.close()
+    assert served.client.held_bytes == 0
 
 
 @pytest.mark.parametrize("progress", ["match", "card"])

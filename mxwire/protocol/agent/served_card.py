@@ -163,10 +163,16 @@ class ServedCard(ServedSide):
         if not self.card.ring.return_slots(head.extra):
             raise InvalidRecordError("more frames were taken than have arrived")
 
+    def _must_be_new(self, number: int) -> None:
+        """Raise unless neither a pull nor an announcement has this number, by which the memory of both is held."""
+        if number in self._pulling or number in self._regions.values():
+            raise InvalidRecordError("the number of another pull or announcement")
+
     def _pull(self, head: AgentHead, data: bytes | memoryview) -> None:
         """Pull a message into the memory of the application, or, without access to it, of the agent."""
         total = head.length
-        if head.number in self._pulling or head.number in self.remote or not 0 < total <= LENGTH_MAXIMUM:
+        self._must_be_new(head.number)
+        if not 0 < total <= LENGTH_MAXIMUM:
             raise InvalidRecordError("an impossible pull")
         if len(data) < PULL_SOURCE.size or len(self._pulling) >= self.card.profile.pull_maximum:
             raise InvalidRecordError("a pull without a source, or more of them than handles")
@@ -212,8 +218,9 @@ class ServedCard(ServedSide):
     def _announce(self, head: AgentHead, data: bytes | memoryview) -> None:
         """Make a message available for pulling; its region has the number that the library has chosen."""
         number, use = head.mask >> _HALF, head.mask & _LOW
-        if head.number in self._regions.values() or head.length > LENGTH_MAXIMUM or head.extra > _OFFSET:
-            raise InvalidRecordError("an announcement with the number of another one")
+        self._must_be_new(head.number)
+        if head.length > LENGTH_MAXIMUM or head.extra > _OFFSET:
+            raise InvalidRecordError("an impossible announcement")
         memory: Segments
         if head.flags & RecordFlag.IN_PLACE:
             self.discard(head.number)
