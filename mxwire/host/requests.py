@@ -11,11 +11,11 @@ from mxwire.native import view_of
 from mxwire.protocol import Partner, RequestKind, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.protocol.library.receive import Receive
+from mxwire.protocol.status import SUCCEEDED
 
 Result = TypeVar("Result")
 
 _NO_MEMORY: Final = bytearray()
-_SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
 
 
 class Message:
@@ -251,7 +251,7 @@ class HostRequest(Pending[Result]):
         cancelled by ``cancel``.
         """
         status = self.inner.status
-        if status not in _SUCCEEDED and not (status is Status.CANCELLED and self._cancelled):
+        if status not in SUCCEEDED and not (status is Status.CANCELLED and self._cancelled):
             raise self.failure(status)
         return self._outcome()
 

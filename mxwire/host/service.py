@@ -11,6 +11,7 @@ from mxwire.host.endpoint import Endpoint
 from mxwire.host.requests import Pending
 from mxwire.protocol import EngineEndpoint, Partner, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.status import SUCCEEDED
 
 LONGEST: Final = 256 << 20
 """Maximum length of a message that is not truncated, in bytes."""
@@ -149,7 +150,7 @@ class Service(Pending[None]):
 
     def _finish(self, client: Client, taken: IncomingMessage) -> None:
         request = taken.request
-        fine = request.status in (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
+        fine = request.status in SUCCEEDED
         answered = fine and self.echo and not taken.discarded
         for counts in (self.counts, client.counts):
             counts.messages += fine

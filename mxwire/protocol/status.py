@@ -6,7 +6,7 @@ Calls that the protocol does not allow raise; hostile frames never do.
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mxwire.errors import MxwireError
 
@@ -57,6 +57,10 @@ class Status(IntEnum):
     def text(self) -> str:
         """The name in words, for example ``remote endpoint closed``."""
         return self.name.lower().replace("_", " ")
+
+
+SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
+"""Statuses of a request whose message was transferred, at least as far as there was room."""
 
 
 class EventKind(StrEnum):

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from mxwire.protocol import Status
+from mxwire.protocol.status import SUCCEEDED
 from mxwire.simulation.invariants import InvariantBreach
 from mxwire.simulation.randomness import payload
 from mxwire.simulation.schedule import Schedule
@@ -168,7 +169,7 @@ class Ledger:
         message.transferred = transferred
         if status in REFUSALS:
             self._lost(message, status, f"the send ended with {status.text!r}")
-        elif status not in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
+        elif status not in SUCCEEDED:
             self.breach("status", f"the send of message {message.number} ended with {status.text!r}")
         self._settle(message)
         self._agree(message)

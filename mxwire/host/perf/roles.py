@@ -17,6 +17,7 @@ from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, PerfPa
 from mxwire.host.requests import HostReceive, HostRequest, Message, place_of
 from mxwire.host.stall import SLICE, StallObserver, restarted, wait_observed
 from mxwire.protocol import Partner, Status
+from mxwire.protocol.status import SUCCEEDED
 from mxwire.wire.numbers import DEFAULT_KEY
 
 Result = TypeVar("Result")
@@ -241,7 +242,7 @@ CONNECT_BACK: Final = 10.0
 TRANSFER: Final = 10.0
 """Timeout in seconds of a message that another sender is transferring when a measurement ends."""
 _SLICE: Final = 1.0
-_NOT_FAILED: Final = (None, Status.CANCELLED, Status.SUCCESS, Status.MESSAGE_TRUNCATED)
+_NOT_FAILED: Final = (None, Status.CANCELLED, *SUCCEEDED)
 """Statuses of a receive in which no message has failed."""
 
 
@@ -364,7 +365,7 @@ class PerfReceiver:
                 # wait without an answer.
                 with suppress(HostError):
                     self._endpoint.wait(request, TRANSFER)
-            if request.status in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
+            if request.status in SUCCEEDED:
                 # The receive was completed at the moment of the error.
                 self._put_off(request.result())
             if request.status in _NOT_FAILED or request.partner is measurement.partner:

@@ -18,11 +18,12 @@ from mxwire.protocol.agent.node import AgentNode
 from mxwire.protocol.agent.records import (
     INLINE_MAXIMUM,
     OPEN_OPTIONS,
+    PULL_SOURCE,
     AgentHead,
     AgentRecord,
     RecordFlag,
 )
-from mxwire.protocol.agent.served_card import PULL_SOURCE, arrival_of
+from mxwire.protocol.agent.served_card import arrival_of
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.card.outgoing import FEW

@@ -12,6 +12,7 @@ from typing import Any, Final, SupportsIndex
 from mxwire.errors import InvalidRecordError, MxwireError
 from mxwire.protocol.agent.node import AgentNode
 from mxwire.protocol.agent.records import (
+    FORWARDED_EVENTS,
     INLINE_MAXIMUM,
     NO_PARTNER,
     SECONDS,
@@ -20,7 +21,6 @@ from mxwire.protocol.agent.records import (
     AgentRecord,
     RecordFlag,
 )
-from mxwire.protocol.agent.served_endpoint import FORWARDED_EVENTS
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.connect import ConnectCall, ConnectEvent
@@ -32,10 +32,9 @@ from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Part
 from mxwire.protocol.library.receive import Receive, ReceiveEvent
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Profile
-from mxwire.protocol.status import EventKind, LocalProtocolError, Status
+from mxwire.protocol.status import SUCCEEDED, EventKind, LocalProtocolError, Status
 
 _ENDPOINT: Final = 0xFF
-_SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
 
 
 class AttachedSend(LocalSend):
@@ -499,7 +498,7 @@ class AttachedEndpoint(EngineEndpoint):
                 request.match_info, request.length, request.position = head.match_info, head.length, head.mask
             if head.flags & RecordFlag.STARVED:
                 request.buffer = bytearray()
-            elif head.flags & RecordFlag.DATA and head.status in _SUCCEEDED:
+            elif head.flags & RecordFlag.DATA and head.status in SUCCEEDED:
                 self._store(request, 0, data, len(data))
         elif isinstance(request, AttachedConnect):
             request.given_up = bool(head.flags & RecordFlag.EXHAUSTED)

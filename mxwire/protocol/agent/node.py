@@ -181,7 +181,7 @@ class AgentNode(Node):
         self.facts = self._attach_to_agent()
         facts = self.facts
         for head, _ in self._early:
-            self._indexes.indexes[_address(head)] = head.number
+            self._indexes.indexes[head.address] = head.number
         super().__init__(
             facts.addresses,
             facts.name,
@@ -311,7 +311,7 @@ class AgentNode(Node):
                 self._early.append((head, bytes(data)))
 
     def _take_peer(self, head: AgentHead, data: bytes | memoryview) -> None:
-        address, index = _address(head), head.number
+        address, index = head.address, head.number
         before = self.peers.entries.get(index)
         if before is not None and before.address != address:
             self.peers.withdraw(before)
@@ -381,7 +381,3 @@ class AgentNode(Node):
     def forget_names(self) -> None:
         """Have the agent forget all host names, and query them again."""
         self.out.put(AgentRecord.NAMES, flags=RecordFlag.YES)
-
-
-def _address(head: AgentHead) -> bytes:
-    return head.partner.to_bytes(8, "big")[2:]

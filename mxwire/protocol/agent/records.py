@@ -84,7 +84,7 @@ from mxwire.native import quick_struct
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.protocol.neighbours import LocalChannel
-from mxwire.protocol.status import LocalProtocolError, Status
+from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 
 AGENT_VERSION: Final = 2
 """Version of this protocol; both sides must have the same."""
@@ -104,9 +104,13 @@ OPEN_OPTIONS: Final = Struct("=IIQBBBB")
 """Key, interface, session (``NO_PARTNER``: a random one), context bits, context shift, acked sends, unused."""
 UNACKED_ROW: Final = Struct("=QQ")
 """Partner, and number of messages that it has not acked."""
+PULL_SOURCE: Final = Struct("=IBBHQ")
+"""Session, region, use counter and offset of a message to pull, and the time limit of the pull in ns."""
 SECONDS: Final = Struct("=d")
 PLACE: Final = Struct("=QQ")
 """Address and length of a segment."""
+FORWARDED_EVENTS: Final = (EventKind.PARTNER_CONNECTED, EventKind.PARTNER_RESTARTED, EventKind.PARTNER_LOST)
+"""Events about a partner, by the number in their record."""
 _STATUSES: Final = {int(each): each for each in Status}
 
 
@@ -212,6 +216,11 @@ class AgentHead:
         self.mask: int = fields[7]
         self.length: int = fields[8]
         self.extra: int = fields[9]
+
+    @property
+    def address(self) -> bytes:
+        """The Ethernet address in the place of the partner, of records about a peer or a region."""
+        return self.partner.to_bytes(8, "big")[2:]
 
 
 class RecordOutbox:

@@ -224,9 +224,8 @@ class ServedClient(ApplicationChannel):
         self.node.ask_names()
 
     def _add_peer(self, head: AgentHead, data: bytes | memoryview) -> None:
-        address = head.partner.to_bytes(8, "big")[2:]
         try:
-            peer = self.node.add_peer(address, bytes(data).decode("utf-8", "replace") or None)
+            peer = self.node.add_peer(head.address, bytes(data).decode("utf-8", "replace") or None)
         except MxwireError as error:
             self.refuse(head, getattr(error, "status", Status.BAD_ERROR), str(error))
             return

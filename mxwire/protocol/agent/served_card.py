@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from struct import Struct
 from typing import Any, Final
 
 from mxwire.errors import InvalidRecordError
-from mxwire.protocol.agent.records import AgentHead, AgentRecord, RecordFlag
+from mxwire.protocol.agent.records import PULL_SOURCE, AgentHead, AgentRecord, RecordFlag
 from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
 from mxwire.protocol.agent.served_side import ApplicationChannel, ServedSide
 from mxwire.protocol.arguments import Segments
@@ -35,8 +34,6 @@ from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
 from mxwire.wire.codec import Codec, Malformed
 
-PULL_SOURCE: Final = Struct("=IBBHQ")
-"""Session, region, use counter and offset of a message to pull, and the time limit of the pull in ns."""
 _HALF: Final = 32
 _LOW: Final = (1 << _HALF) - 1
 _SLOT: Final = 0xFF
@@ -228,7 +225,7 @@ class ServedCard(ServedSide):
         else:
             content = bytes(data) if head.flags & RecordFlag.DATA else self.collected(head.number)
             memory = Segments(content)
-        region = Region(number, use & _SLOT, head.extra, memory, head.partner.to_bytes(8, "big")[2:])
+        region = Region(number, use & _SLOT, head.extra, memory, head.address)
         if not number < self.card.profile.region_maximum or not self.card.regions.adopt(region):
             raise InvalidRecordError("a region that is in use")
         self._regions[number] = head.number

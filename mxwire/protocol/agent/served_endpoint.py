@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from mxwire.errors import InvalidRecordError
 from mxwire.protocol.agent.records import (
+    FORWARDED_EVENTS,
     INLINE_MAXIMUM,
     NO_PARTNER,
     SECONDS,
@@ -29,13 +30,10 @@ from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.partner import Event, Partner, Request
 from mxwire.protocol.library.receive import Receive
-from mxwire.protocol.status import EventKind, LocalProtocolError, Status
+from mxwire.protocol.status import SUCCEEDED, EventKind, LocalProtocolError, Status
 from mxwire.wire.numbers import NO_PEER_INDEX
 
 _ENDPOINT: Final = 0xFF
-_SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
-FORWARDED_EVENTS: Final = (EventKind.PARTNER_CONNECTED, EventKind.PARTNER_RESTARTED, EventKind.PARTNER_LOST)
-"""Events about a partner, by the number in their record."""
 
 
 class ServedEndpoint(ServedSide):
@@ -326,14 +324,14 @@ class ServedEndpoint(ServedSide):
     def _report_end(self, number: int, request: Request, remote: RemoteSegments | SharedSegments | None) -> None:
         status = request.status
         assert status is not None
-        if remote is not None and remote.failed and status in _SUCCEEDED:
+        if remote is not None and remote.failed and status in SUCCEEDED:
             status = Status.MESSAGE_ABORTED
         flags, data, position = 0, b"", 0
         if isinstance(request, Receive):
             position = request.position
             if request.starved:
                 flags |= RecordFlag.STARVED
-            elif status in _SUCCEEDED and remote is None:
+            elif status in SUCCEEDED and remote is None:
                 memory = request.memory if request.buffer is None else Segments(request.buffer)
                 if request.transferred <= INLINE_MAXIMUM:
                     data = memory.copy()[: request.transferred]
