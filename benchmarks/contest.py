@@ -45,7 +45,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
 from mxwire.bench.record import Conditions, Recording, now_text
-from mxwire.bench.report import condition_blocks, series_figure, study_blocks, write_figure
+from mxwire.bench.report import SeriesFigure, condition_blocks, study_blocks, write_figure
 from mxwire.bench.roles.common import IP_ADDRESSES
 from mxwire.bench.roles.program import compile_program
 from mxwire.bench.study import Points, kept
@@ -223,7 +223,7 @@ class Benchmark:
             drawn = [each for each in self.recording.series if each.x]
             if not drawn:
                 raise BenchmarkError(f"{self.recording.study} has no series over a length: leave out --plot")
-            write_figure(self.options.plot, series_figure(drawn, self.recording.study))
+            write_figure(self.options.plot, SeriesFigure(drawn, self.recording.study))
         if not self.recording.complete:
             return 2
         return 0 if self.quick or all(each.reached for each in found) else 1

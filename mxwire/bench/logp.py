@@ -38,7 +38,7 @@ import numpy as np
 
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import SERIES_CAPTION, PageFigure, estimate, marks_legend, series_figure, shared_marks, spread
+from mxwire.bench.report import SERIES_CAPTION, PageFigure, SeriesFigure, estimate, marks_legend, shared_marks, spread
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
@@ -397,10 +397,10 @@ def logp_figures(recording: Recording) -> Iterator[PageFigure]:
         for each in shown
     ]
     if shown:
-        yield PageFigure(series_figure(shown, "Latency and bandwidth", MXOE), SERIES_CAPTION)
+        yield PageFigure(SeriesFigure(shown, "Latency and bandwidth", MXOE), SERIES_CAPTION)
     others = [by[each] for each in ("g", "o_s", "o_r") if each in by]
     if others:
-        yield PageFigure(series_figure(others, "Parameters of LogP, by both methods"), "L is in the tables.")
+        yield PageFigure(SeriesFigure(others, "Parameters of LogP, by both methods"), "L is in the tables.")
 
 
 def netgauge_text(recording: Recording) -> str:

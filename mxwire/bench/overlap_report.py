@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mxwire.bench.overlap import OVERLAP, POLLED, PROCESSORS, RATE, TIMELINES, shown_phases
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import Figure, PageFigure, line_styles, plotted, series_blocks, series_figure
+from mxwire.bench.report import Figure, PageFigure, SeriesFigure, line_styles, plotted, series_blocks
 from mxwire.report import plot
 from mxwire.report.document import Block, Column, Heading, Row, Table
 
@@ -56,7 +56,7 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
     rate, overlap = recording.named(RATE), recording.named(OVERLAP)
     if rate is not None:
         yield PageFigure(
-            series_figure(cases(rate), "Double buffering"),
+            SeriesFigure(cases(rate), "Double buffering"),
             "The producer fills, the consumer sums; the slower of both has half of the network's rate.",
         )
     if overlap is not None:
@@ -67,7 +67,7 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
         )
     if recording.named(POLLED) is not None:
         polled = [case for each in recording.series if each.name in ("availability", POLLED) for case in cases(each)]
-        yield PageFigure(series_figure(polled, "Polling"), "Work in slices, with a look at the library between them.")
+        yield PageFigure(SeriesFigure(polled, "Polling"), "Work in slices, with a look at the library between them.")
     for way, timeline in recording.facts.get(TIMELINES, {}).items():
         yield PageFigure(
             _timeline_figure(way, timeline),

@@ -25,9 +25,9 @@ from mxwire.bench.report import (
     SERIES_CAPTION,
     Figure,
     PageFigure,
+    SeriesFigure,
     marks_legend,
     series_blocks,
-    series_figure,
     spread,
 )
 from mxwire.bench.rounds import order
@@ -202,7 +202,7 @@ def path_figures(recording: Recording) -> Iterator[PageFigure]:
     trips = series_of(recording, TRIP)
     if trips.measurements:
         yield PageFigure(
-            series_figure([trips], "Half a round trip, by path", MXOE),
+            SeriesFigure([trips], "Half a round trip, by path", MXOE),
             SERIES_CAPTION,
         )
     found = list(budgets(recording))

@@ -179,11 +179,6 @@ class SeriesFigure:
         return line_styles([name for each in self.shown for name in each.contestants()])
 
 
-def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None = None) -> SeriesFigure:
-    """A figure of some series; see :class:`SeriesFigure`."""
-    return SeriesFigure(shown, title, dialect)
-
-
 def plotted(size: int) -> plot.PlottedLength:
     """A position on the axis of lengths."""
     return plot.PlottedLength(size, 0.0, 0.0, 0.0, 0.0)

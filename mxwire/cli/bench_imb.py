@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 _TITLE: Final = "Benchmarks of IMB"
 
 
-def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    """The names of a list with commas."""
+def split_names(_: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """The names of a list with commas; none without the option."""
+    if value is None:
+        return ()
     names = tuple(dict.fromkeys(each.strip() for each in value.split(",") if each.strip()))
     if not names:
         raise click.BadParameter("name at least one", param=parameter)
@@ -162,9 +164,9 @@ def osu_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:
-    from mxwire.bench.report import PageFigure, series_figure
+    from mxwire.bench.report import PageFigure, SeriesFigure
     from mxwire.wire.dialect import MXOE
 
     sized = [each for each in recording.series if "barrier" not in each.name.lower()]
     if sized:
-        yield PageFigure(series_figure(sized, _TITLE, MXOE), "Time per step against the length of a message.")
+        yield PageFigure(SeriesFigure(sized, _TITLE, MXOE), "Time per step against the length of a message.")

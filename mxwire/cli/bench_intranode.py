@@ -15,23 +15,18 @@ from mxwire.cli.live_options import end_like_interrupt
 _TITLE: Final = "Moving data within a machine"
 
 
-def _chosen_names(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    """The names of a list, or None for all."""
-    return None if value is None else split_names(context, parameter, value)
-
-
 @click.command(cls=Command)
 @bench_options
 @click.option(
     "--mechanisms",
-    callback=_chosen_names,
+    callback=split_names,
     metavar="LIST",
     help="Mechanisms, separated by commas.  [default: all]",
 )
 @click.option(
     "--experiment",
     "experiments",
-    callback=_chosen_names,
+    callback=split_names,
     metavar="LIST",
     help="Experiments, separated by commas.  [default: all]",
 )
@@ -48,8 +43,8 @@ def _chosen_names(context: click.Context, parameter: click.Parameter, value: str
 @click.option("--suitability", is_flag=True, help="Print only the table of properties, and the fastest by size.")
 def intranode(
     bench: BenchOptions,
-    mechanisms: tuple[str, ...] | None,
-    experiments: tuple[str, ...] | None,
+    mechanisms: tuple[str, ...],
+    experiments: tuple[str, ...],
     memories: tuple[str, ...],
     sizes: tuple[int, ...] | None,
     suitability: bool,

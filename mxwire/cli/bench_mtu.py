@@ -104,7 +104,7 @@ def mtu(
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:
-    from mxwire.bench.report import PageFigure, series_figure
+    from mxwire.bench.report import PageFigure, SeriesFigure
 
     captions = {
         "rate by delay": "Rates of large messages against the delay of a frame, and the bound of the pull's blocks.",
@@ -115,4 +115,4 @@ def _figures(recording: Recording) -> Iterator[PageFigure]:
     for name, caption in captions.items():
         series = recording.named(name)
         if series is not None:
-            yield PageFigure(series_figure([series], name.capitalize()), caption)
+            yield PageFigure(SeriesFigure([series], name.capitalize()), caption)

@@ -18,25 +18,20 @@ if TYPE_CHECKING:
 _TITLE: Final = "Overlap of messages and work"
 
 
-def _some_names(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """The names of a list with commas; none without the option."""
-    return () if value is None else split_names(context, parameter, value)
-
-
 @click.command(cls=Command)
 @bench_options
 @click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
 @click.option(
     "--experiment",
     "experiments",
-    callback=_some_names,
+    callback=split_names,
     metavar="LIST",
     help="Experiments, separated by commas.  [default: all]",
 )
 @click.option(
     "--progress",
     "ways",
-    callback=_some_names,
+    callback=split_names,
     metavar="LIST",
     help="Ways of progress, separated by commas.  [default: all]",
 )
@@ -50,7 +45,7 @@ def _some_names(context: click.Context, parameter: click.Parameter, value: str |
 @click.option(
     "--side",
     "sides",
-    callback=_some_names,
+    callback=split_names,
     metavar="LIST",
     help="Sides that work in post-work-wait: sender, receiver.  [default: each by itself]",
 )

@@ -20,7 +20,7 @@ from mxwire.bench.logp import (
     window_of,
 )
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
-from mxwire.bench.report import series_figure
+from mxwire.bench.report import SeriesFigure
 from mxwire.bench.roles.exchanges import _interval
 from mxwire.bench.stage import MemoryStage
 from mxwire.bench.study import StudyOptions
@@ -182,7 +182,7 @@ def test_the_curves_of_a_figure_differ_in_style_and_their_legend_covers_none():
     ]
     points = [Measurement(name, "µs", (1.0,), {"size": size}, marks=("modelled",)) for name in names for size in (4, 8)]
     points[0] = replace(points[0], marks=("modelled", "disturbed"))
-    figure = series_figure([Series("RTT/2", "µs", measurements=points)], "trips")(pyplot)
+    figure = SeriesFigure([Series("RTT/2", "µs", measurements=points)], "trips")(pyplot)
     (axes,) = figure.axes
     curves = [line for line in axes.lines if line.get_label() in names]
     assert len({(line.get_color(), line.get_linestyle()) for line in curves}) == len(names)
@@ -198,7 +198,7 @@ def test_the_curves_of_a_figure_differ_in_style_and_their_legend_covers_none():
 def test_an_axis_with_less_than_two_powers_of_four_shows_its_lengths():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     points = [Measurement("omx", "MiB/s", (1.0,), {"mtu": mtu}) for mtu in (1500, 3000)]
-    (axes,) = series_figure([Series("rate", "MiB/s", "mtu", "bytes", points)], "rate")(pyplot).axes
+    (axes,) = SeriesFigure([Series("rate", "MiB/s", "mtu", "bytes", points)], "rate")(pyplot).axes
     assert [each.get_text() for each in axes.get_xticklabels()] == ["1,500", "3,000"]
     assert axes.get_xlabel() == "MTU, bytes"
     pyplot.close()

@@ -22,7 +22,7 @@ from mxwire.bench.logp import BANDWIDTH, PARAMETERS
 from mxwire.bench.mtu import PACKETS_OF_MXOE
 from mxwire.bench.path_report import path_figures
 from mxwire.bench.record import VIRTUAL_TIME, Measurement, Recording, Series
-from mxwire.bench.report import Figure, PageFigure, draw_series, line_styles, plotted, series_figure
+from mxwire.bench.report import Figure, PageFigure, SeriesFigure, draw_series, line_styles, plotted
 from mxwire.report import plot
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -81,7 +81,7 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
         named = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
         shown = [series for series in named if any(point.median > 0 for point in series.measurements)]
         if each.study == "logp" and shown:
-            yield PageFigure(series_figure(shown, "LogP, live"), "Live, by carrier; both methods.")
+            yield PageFigure(SeriesFigure(shown, "LogP, live"), "Live, by carrier; both methods.")
     for each in evidence.recordings:
         if each.conditions.virtual and not each.conditions.quick:
             makers = {LIBRARIES: _library_figures, STUDY: _model_figures}
@@ -252,4 +252,4 @@ def _mtu_figures(recording: Recording) -> Iterator[PageFigure]:
             engine = recording.conditions.virtual and "12" in title
             remark = _ENGINE if engine else ""
             drawn = f"{title}, {kind}{', with I/OAT' if engine else ''}"
-            yield PageFigure(series_figure([shown], drawn), f"{kind.capitalize()}.{remark}")
+            yield PageFigure(SeriesFigure([shown], drawn), f"{kind.capitalize()}.{remark}")

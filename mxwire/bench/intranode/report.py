@@ -28,7 +28,7 @@ from mxwire.bench.intranode.study import (
     operation_series,
 )
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import PageFigure, estimate, series_blocks, series_figure
+from mxwire.bench.report import PageFigure, SeriesFigure, estimate, series_blocks
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text
@@ -308,4 +308,4 @@ def intranode_figures(recording: Recording) -> Iterator[PageFigure]:
     for names, title, caption in figures:
         shown = [series for name in names if (series := recording.named(name)) is not None]
         if shown:
-            yield PageFigure(series_figure(shown, title), caption)
+            yield PageFigure(SeriesFigure(shown, title), caption)

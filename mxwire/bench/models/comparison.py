@@ -22,7 +22,7 @@ from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, LogpStudy, expa
 from mxwire.bench.models.active_messages import TOKENS
 from mxwire.bench.models.catalogue import COPIED, MODELS, OTHERS, VARIANTS, check_model, is_model
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import SERIES_CAPTION, PageFigure, marks_legend, series_figure, shared_marks, spread
+from mxwire.bench.report import SERIES_CAPTION, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
 from mxwire.bench.roles.patterns import QUEUED
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
@@ -230,4 +230,4 @@ def comparison_figures(recording: Recording) -> Iterator[PageFigure]:
         yield PageFigure(each.figure, f"{each.caption} The curve of {CEILING} is the ceiling of the models.")
     shown = [each for each in recording.series if each.name in PATTERNS]
     if shown:
-        yield PageFigure(series_figure(shown, "Data that are produced and consumed"), SERIES_CAPTION)
+        yield PageFigure(SeriesFigure(shown, "Data that are produced and consumed"), SERIES_CAPTION)
