@@ -1,6 +1,6 @@
-/* Parts of the path of a short message in C: mxwire._native, which only the compiled build has (tools/compile.py).
+/* The native module, mxwire._native: the path of a short message in C, in the compiled build only (tools/compile.py).
  *
- * Each part does what a part in Python does, which defines the behaviour and serves an interpreted mxwire:
+ * Each class or function has a counterpart in Python, which defines its behaviour and serves an interpreted mxwire:
  *
  *   Struct          struct.Struct, for formats with a byte order and the codes B, H, I, Q, s and x
  *   Lock            threading.RLock

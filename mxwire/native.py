@@ -1,7 +1,6 @@
-"""The parts of mxwire that exist in C too (``native.c``): a compiled mxwire uses the C versions, with the same
-behaviour.
+"""The native module: classes and functions of mxwire that are written in C too (``native.c``), with the same behaviour.
 
-``native`` is the C module; if mxwire is interpreted, it is None, and each caller uses the Python version.
+Only a compiled mxwire has it. If mxwire is interpreted, ``native`` is None, and each caller uses the Python version.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ else:
 
 
 def is_compiled() -> bool:
-    """Return whether mxwire's engine is compiled in this process: its part in C is always compiled with it."""
+    """Return whether mxwire's engine is compiled in this process: the native module is always compiled with it."""
     return native is not None
 
 

@@ -63,7 +63,7 @@ LEFT = {
 """Files of these modules that stay interpreted, with the reason; packages and exceptions stay interpreted too, since
 they would not run faster."""
 NATIVE = "native.c"
-"""The part in C, relative to the package; ``mxwire/native.py`` explains it."""
+"""The source of the native module, relative to the package; ``mxwire/native.py`` explains it."""
 _BUILD = """
 import os, shutil, sys, sysconfig
 import mypyc
@@ -88,7 +88,7 @@ def build(extensions):
     setup(name="mxwire-compiled", packages=[], ext_modules=extensions, script_args=words)
 
 build([native])
-# tcc has no atomic operations, which the part in C needs, and from 3.13 on Python.h; it does not see that some
+# tcc has no atomic operations, which the native module needs, and from 3.13 on Python.h; it does not see that some
 # functions never return, and does not know the options for linking that some distributions add.
 known = os.uname().machine == "x86_64" and sys.version_info < (3, 13)
 if sys.argv[2] == "0" and known and "CC" not in os.environ and shutil.which("tcc"):

@@ -55,7 +55,8 @@ BATCH: Final = 1024
 _FEW: Final = 28
 """Number of frames up to which reading headers one by one is faster than by columns."""
 _FEW_NATIVE: Final = 256
-"""The same for the part in C, in view of what the engine saves: a batch of 32 full frames took twice as long."""
+"""The same for the native reader, since the engine handles single frames faster: a batch of 32 full frames took
+twice as long."""
 _LOOKS: Final = (16, 128, BATCH)
 """Slots to search in each step; reading a slot that is still empty costs a cache miss."""
 _NOTE: Final = struct.Struct("IIIHxxII")
@@ -107,7 +108,7 @@ class SlotRing(ReceiveRing):
         self._quiet = False
         """True if a poll has found no frame since the last one was taken."""
         self._reader: Any = None if native is None else native.SlotReader(self._mapped, slot, _FEW_NATIVE, SHORT)
-        """The part in C that takes short frames; while it exists, it holds the number of the next slot."""
+        """Native reader of short frames; while it exists, it holds the number of the next slot."""
         # Do not store a bound method of this object, because the reference cycle would keep its memory alive.
         self._take_quickly: Callable[[], list[bytes] | None] | None = (
             None if self._reader is None else self._reader.take

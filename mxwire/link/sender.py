@@ -43,7 +43,7 @@ class FrameSender:
         return sent
 
     def send_few(self, frames: list[bytes] | list[memoryview]) -> int:
-        """Send single frames, of which the part in C also takes gathered ones; return the number sent."""
+        """Send single frames, also gathered ones if mxwire is compiled; return the number sent."""
         count = len(frames)
         if _send_frames is None and count >= FEW:
             return self.send(FrameBatch.from_frames(map(bytes, frames)))

@@ -76,7 +76,7 @@ class Outgoing:
         self._gathered = False
         """True if a gathered frame waits."""
         self.gathers = False
-        """True if the link also takes frames of the part in C that consist of a header and data in the memory of the
+        """True if the link also takes gathered frames of the native module: a header, and data in the memory of the
         application, which only the kernel copies."""
         self.room: Callable[[int], NDArray[np.uint8] | None] | None = None
         """Returns link memory of a number of bytes, in which the next batch is built; if it is unset or returns None,
@@ -88,7 +88,7 @@ class Outgoing:
         self.frames += 1
 
     def put_gathered(self, frames: list[Any]) -> None:
-        """Queue frames of the part in C whose data is gathered; only if the link takes them."""
+        """Queue gathered frames of the native module; only if the link takes them."""
         self._pieces += frames
         self.frames += len(frames)
         self._gathered = True
@@ -242,7 +242,7 @@ class Port:
         self.fragment_place = self.codec.stretch("medium", "frag_length", "frag_seqnum")
         """Offset and packer of the fields in which the fragments of a message differ."""
         self.fragments: Any = _fragment_form(self.codec)
-        """The part in C that gathers the fragments of a message; None if mxwire is interpreted."""
+        """Native builder of gathered frames with the fragments of a message; None if mxwire is interpreted."""
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
         """Offset and packer of the fields of a PULL that designate its block."""
 

@@ -36,7 +36,7 @@ does (R-CLS-08).
 
 *Three paths.* ``reply`` handles one frame and defines the result; ``replies`` handles a run of frames in a batch, and
 copies the data of consecutive full frames by one array operation; ``reply_run`` handles a run of single frames, whose
-data is copied by one call of the part in C.
+data is copied by one call of the native module.
 """
 
 from __future__ import annotations

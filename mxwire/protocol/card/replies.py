@@ -47,7 +47,7 @@ def _fixed_bytes() -> bytes:
 REPLY_PARTS: Final = (_fixed_bytes(), _SHORTEST, *(_LAYOUT.by_name[each].offset for each in _VARIABLE))
 """The arguments of ``REPLY_FORM``: the shared bytes, the minimum length of a frame, and the offsets of the fields."""
 REPLY_FORM: Final[Any] = None if native is None else native.RunForm(*REPLY_PARTS)
-"""The part in C that builds and takes runs of single replies; None if mxwire is interpreted."""
+"""Native builder and parser of runs of single replies; None if mxwire is interpreted."""
 
 
 class PullRequest:
