@@ -22,6 +22,7 @@ import click
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli import notes
 from mxwire.cli.filters import FilterOptions
+from mxwire.cli.notes import Note
 from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
 from mxwire.cli.progress import bar, hidden
 from mxwire.cli.reading import BatchSource, Failures, note_frames, part_of, ring_of, selection_of
@@ -117,7 +118,7 @@ class _Answer:
     start_ns: int | None
     names: HostNames
     found: list[Any]
-    notes: list[str]
+    notes: list[Note]
     failed: bool
 
     def packed(self) -> list[Any]:
@@ -136,7 +137,7 @@ class _Answer:
         names = HostNames()
         for address, name in named:
             names.add(address, name)
-        return cls(start_ns, names, unpacked(found), noted, failed)
+        return cls(start_ns, names, unpacked(found), [Note(*each) for each in noted], failed)
 
 
 def _surveyed(decoding: DecodingOptions, bytes_: ByteRange) -> RangeSurvey | None:
@@ -208,6 +209,8 @@ class CaptureSet:
         self._ethertypes = (decoding.ethertypes or (ETHERTYPE_MXOE,)) * 2 if every_protocol else decoding.ethertypes
         self._workers = workers
         self._failures = Failures()
+        self._noted: dict[Note, int] = {}
+        """The notes of the parts of a capture so far, without their numbers, and the sums of these."""
         self._captures: list[Files] = []
         if self.merges:
             if "-" in inputs.files:
@@ -295,16 +298,26 @@ class CaptureSet:
 
     def _take(self, part: CapturePart, answer: _Answer | FatalPiece, take: Taker[Any]) -> None:
         if not isinstance(answer, _Answer):
-            notes.note(f"{part.files[0]}: not analysed: {answer}")
+            self._note(part, [Note(f"{part.files[0]}: not analysed: {answer}")])
             self._failures.count += 1
             return
-        for text in answer.notes:
-            notes.note(text)
+        self._note(part, answer.notes)
         self._failures.count += answer.failed
         for address, name in answer.names.items():
             self.names.add(address, name)
         for each in answer.found:
             take(each, answer)
+
+    def _note(self, part: CapturePart, found: list[Note]) -> None:
+        """Add the notes of a part. After the last part, print each note of the capture once, with the sum of its
+        numbers."""
+        for each in found:
+            same = each._replace(number=0)
+            self._noted[same] = self._noted.get(same, 0) + each.number
+        if part.number == part.parts - 1:
+            for each, number in self._noted.items():
+                notes.note(*each._replace(number=number))
+            self._noted.clear()
 
     def end(self, problems: bool = False) -> None:
         """Exit with code 2 if a capture could not be analysed, otherwise with 1 if there are ``problems``."""

@@ -111,7 +111,8 @@ def _list_messages(output: MessageOutput, incomplete: bool, capture: OpenCapture
 
     selector, before = MessageSelector(capture.selection), output.shown
     rows = output.takes_rows and not (incomplete or capture.selection.is_limited or is_live(capture.source))
-    follower = Follower(marks=selector.needs_marks, rows=rows)
+    own = None if capture.part is None else capture.part.own
+    follower = Follower(marks=selector.needs_marks, rows=rows, own=own)
     if rows:
         for group in followed_groups(follower, capture.decoder, capture.source, selector):
             if len(group):

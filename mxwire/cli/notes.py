@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -15,14 +15,31 @@ from mxwire.errors import CaptureError
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
+
+class Note(NamedTuple):
+    """A note, which may contain a number of items: parts of a capture have one note with the sum of their numbers."""
+
+    text: str
+    """The text before the number, or all of it."""
+    number: int = 0
+    noun: str = ""
+    """The noun of the items; empty if there is no number."""
+    rest: str = ""
+    """The text behind the noun."""
+
+    def __str__(self) -> str:
+        """The whole text."""
+        return self.text + count_of(self.number, self.noun) + self.rest if self.noun else self.text
+
+
 damage: list[CaptureError] = []
 """Damage that ended captures, reported with exit code 2 after the frames before it have been analysed."""
-_collected: list[str] | None = None
+_collected: list[Note] | None = None
 """The list that receives notes instead of standard error."""
 
 
 @contextmanager
-def collected() -> Iterator[list[str]]:
+def collected() -> Iterator[list[Note]]:
     """Collect the notes of this process while the block runs, instead of printing them."""
     global _collected
     before, _collected = _collected, []
@@ -32,16 +49,17 @@ def collected() -> Iterator[list[str]]:
         _collected = before
 
 
-def note(text: str) -> None:
-    """Print a note, which is not part of the output; a progress bar stays below it."""
+def note(text: str, number: int = 0, noun: str = "", rest: str = "") -> None:
+    """Print a note, which is not part of the output; a progress bar stays below it. See :class:`Note`."""
+    found = Note(text, number, noun, rest)
     if _collected is not None:
-        _collected.append(text)
+        _collected.append(found)
         return
     shown = progress.current()
     if shown is not None:
-        shown.above(f"mxwire: {text}")
+        shown.above(f"mxwire: {found}")
     else:
-        click.echo(f"mxwire: {text}", err=True)
+        click.echo(f"mxwire: {found}", err=True)
 
 
 def note_damage() -> bool:

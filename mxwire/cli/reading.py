@@ -461,9 +461,9 @@ def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
     elif any(each.is_stray for each in follower.conversations):
         note(f"{path}: the requests for some large messages were not captured: their conversation is unknown")
     if follower.malformed:
-        note(f"{path}: {count_of(follower.malformed, 'malformed frame')} left out (mxwire decode shows them)")
+        note(f"{path}: ", follower.malformed, "malformed frame", " left out (mxwire decode shows them)")
     if follower.evicted:
-        note(f"{path}: {count_of(follower.evicted, 'message')} abandoned, as too many were in flight at a time")
+        note(f"{path}: ", follower.evicted, "message", " abandoned, as too many were in flight at a time")
 
 
 def is_undecided(decoder: Decoder) -> bool:

@@ -182,6 +182,19 @@ def test_a_capture_of_one_verified_range_remains_whole():
         assert made.parts == [CapturePart((str(path),))] and not made.decoder.decoded
 
 
+def test_notes_of_parts_are_summed(tmp_path, fabric):
+    path, notes = tmp_path / "malformed.pcapng", []
+    with open_capture(fabric) as reader, create_capture(path) as writer:
+        frames = [frame[: 20 if place % 7 == 0 else None] for place, frame in enumerate(concatenate(list(reader)))]
+        writer.write(FrameBatch.from_frames(frames, range(len(frames))))
+    for piece in (1000, 1):
+        run = mxwire("messages", "--on", "local", "--jobs", 1, "--piece", piece, "--to", tmp_path / f"{piece}", path)
+        assert run.code == 0, run.err
+        notes.append([line for line in run.err.splitlines() if "left out" in line])
+    assert len([*(tmp_path / "1").rglob("*.parquet")]) > 2
+    assert len(notes[0]) == 1 and notes[0] == notes[1]
+
+
 def test_the_command_writes_the_same_rows_for_any_division(tmp_path, fabric):
     polars = pytest.importorskip("polars")
     tables = {}

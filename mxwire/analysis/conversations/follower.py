@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.acks import LibackTracker, NackTracker
 from mxwire.analysis.conversations.connects import ConnectTracker
@@ -18,6 +21,7 @@ from mxwire.analysis.conversations.rows import FIRST_REPLY, BatchRows, Handler, 
 from mxwire.analysis.conversations.state import LINGERING, FollowerState, MessageWatch
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.encapsulation import Located
 from mxwire.wire.enums import hostname_text
 
 NAMES: Final = 1 << 14
@@ -33,7 +37,7 @@ class Follower:
     for one message, the follower marks every frame (:meth:`take_marks`); without ``messages`` it may omit messages from
     its result; with ``flights`` it records when the blocks of large messages were in flight; with ``facts`` it stores
     the properties by which marked frames are selected; with ``rows`` most plain messages are results of
-    :meth:`take_rows` instead.
+    :meth:`take_rows` instead. ``own`` returns the mask of the frames that belong to this part of a divided capture.
     """
 
     def __init__(
@@ -45,7 +49,9 @@ class Follower:
         facts: bool = False,
         messages: bool = True,
         rows: bool = False,
+        own: Callable[[Located], NDArray[np.bool_]] | None = None,
     ) -> None:
+        self._own = own
         self._state = FollowerState(watch, flights=flights, marks=marks, facts=facts)
         self._plain = PlainTracker(
             self._state, messages=(messages and not rows) or facts or watch is not None, rows=rows
@@ -83,7 +89,8 @@ class Follower:
             self._state.marks.begin(len(decoded))
         if not len(decoded):
             return []
-        self.malformed += int((decoded.columns.reason != Reason.NONE).sum())
+        malformed = decoded.columns.reason != Reason.NONE
+        self.malformed += int((malformed if self._own is None else malformed & self._own(decoded.located)).sum())
         self.cooked = self.cooked or not decoded.located.has_destination
         self._decoded = decoded
         self._pulls.begin(replies_of(decoded), decoded.assignment.dialects)
