@@ -8,8 +8,8 @@ sends, so that no message waits for a receive. All of it can overlap; the rate i
 producer, network and consumer. It runs with a slow producer (half of the network's rate) and a fast consumer (twice its
 rate), the other way around, and with random numbers that are added up. *Post-work-wait* posts a message, works for
 twice the time of an idle message, and waits: its overlap is (idle + work - total) / min(idle, work). *Polling* works in
-slices with a look at the library between them, while messages arrive: availability is the time of the work alone over
-that with messages.
+slices with a poll between them, while messages arrive: availability is the time of the work alone over that with
+messages.
 
 All are programs over a communicator (``overlap_programs.py``), which run on modelled hosts (:class:`ModelledOverlap`)
 and on live ones (``overlap_live.py``); :class:`OverlapRanks` is the face of both. In virtual time work is time of a

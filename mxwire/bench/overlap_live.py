@@ -10,8 +10,8 @@ library  the host runs in the calls of its application
 thread   a thread runs it too, at the latest 10 ms after the last call (``NAP`` in ``host/driver.py``)
 signal   while the application works, a frame raises a signal, whose handler runs it (``imb/signals.py``)
 card     the card's side in an agent (``mxwire agent``) of the rank, the library in its calls
-match    both in the agent
-push     both in the agent, and large messages of RTS, CTS and data; only the data need no call (``imb/push.py``)
+match    card and library in the agent
+push     as match, with large messages of RTS, CTS and data; only the data need no call (``imb/push.py``)
 kernel   TCP
 ======== ======================================================================================
 

@@ -67,7 +67,7 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
         )
     if recording.named(POLLED) is not None:
         polled = [case for each in recording.series if each.name in ("availability", POLLED) for case in cases(each)]
-        yield PageFigure(SeriesFigure(polled, "Polling"), "Work in slices, with a look at the library between them.")
+        yield PageFigure(SeriesFigure(polled, "Polling"), "Work in slices, with a poll between them.")
     for way, timeline in recording.facts.get(TIMELINES, {}).items():
         yield PageFigure(
             _timeline_figure(way, timeline),

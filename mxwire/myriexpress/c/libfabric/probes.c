@@ -8,10 +8,10 @@
  * time, is probed by another connect to it. MX answers that without the program, and even without its provider.
  *
  * The connect to a partner that is dead, or stopped, fails as that of a first send does: when its host reports that the
- * endpoint is closed, or after the retransmissions of MX. The operations that wait for it then fail, too. One that was
- * opened again answers with another session, and knows nothing of them.
+ * endpoint is closed, or after the retransmissions of MX. The operations that wait for it then fail, too. A partner that
+ * was opened again answers with another session, and knows nothing of these operations.
  *
- * It is polls that probe, since only they show a program that an operation has ended. */
+ * Only polls probe, since only they show a program that an operation has ended. */
 
 #include "provider.h"
 

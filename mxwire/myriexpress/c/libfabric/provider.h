@@ -1,9 +1,9 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
- * addresses (addresses.c), completions (completions.c), event queues (event_queues.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
- * of messages (messages.c), their match information (match_information.c), sends (sends.c), receives with their matching
- * (receives.c), remote memory access (remote_access.c, atomics.c), its regions at the target (regions.c), the memory of
- * endpoints (memory.c), probes of partners for which operations wait (probes.c), and progress without calls of the
- * program (progress.c). Each begins with its own theory.
+ * addresses (addresses.c), completions (completions.c), event queues (event_queues.c), wait objects (wait_objects.c),
+ * endpoints (endpoint.c), the calls of messages (messages.c), their match information (match_information.c), sends
+ * (sends.c), receives with their matching (receives.c), remote memory access (remote_access.c, atomics.c), its regions at
+ * the target (regions.c), the memory of endpoints (memory.c), probes of partners for which operations wait (probes.c), and
+ * progress without calls of the program (progress.c). Each begins with its own theory.
  *
  * Theory of operation
  * -------------------
@@ -524,7 +524,7 @@ void mxf_cancel_read(struct mxf_send *send);
 void mxf_replied(struct mxf_endpoint *endpoint, const struct mxf_address *source, const void *reply, size_t length);
 ssize_t mxf_start_atomic(struct fid_ep *fid, const struct mxf_access *access, const struct mxf_operation *operation,
                          const struct iovec *results, size_t count);
-/* How many operands an atomic operation has per value, and the size of its values; 0: it is not supported. */
+/* Number of operands of an atomic operation per value, and size of its values; 0: it is not supported. */
 size_t mxf_operands(uint32_t operation);
 size_t mxf_atomic_size(uint32_t operation, uint32_t type);
 /* Replace values by the results of an operation. */

@@ -2,19 +2,20 @@
  *
  * Theory of operation
  * -------------------
- * A message is matched when it arrives, or when a receive is posted; whatever is compared or reported is known by then.
- * Most arrive as a whole and need no answer: those are matched in the consumer of MX, which is called in the middle of its
- * work, and costs less than the handler. The handler has the others, and all while another thread has the lock.
+ * A message is matched when it arrives, or when a receive is posted; all fields that are matched or reported are known then.
+ * Most messages arrive as a whole and need no answer. They are matched in the consumer of MX, which is called in the middle
+ * of its work, and costs less than the unexpected handler. The handler matches the others, and every message that arrives
+ * while another thread holds the lock.
  *
- * Where its payload is until it is received, is its place: held in memory; in the queue of MX; arriving, while MX receives
- * it; or at the sender, for an envelope.
+ * Until a message is received, its payload is in one of four places: held in memory; in the queue of MX; arriving, while MX
+ * receives it; or at the sender, for an envelope.
  *
  * Each message that a receive has taken knows its share of the receive's memory (target), so that one receive can take
  * several (FI_MULTI_RECV); the receive is freed when it takes no more (retired) and none is pending.
  *
- * The bulk of a long message has a number, of which an endpoint has a limited stock; who finds none waits. The receive is
- * posted to MX before the grant leaves, and cancelled if the sender has gone (probes.c). Length and source of a bulk are
- * compared, since any endpoint can send with its match information. */
+ * The bulk of a long message has a number. An endpoint has a limited stock of them; a message that finds none waits. The
+ * receive is posted to MX before the grant leaves, and cancelled if the sender has gone (probes.c). Length and source of a
+ * bulk are checked, since any endpoint can send with its match information. */
 
 #include "provider.h"
 

@@ -9,7 +9,7 @@
  * progress.c also complete operations. Whatever they enter into a queue therefore sets the event, once per sleep. All of
  * this happens with the lock held, and fi_trywait lets a program sleep only if, with the lock held, it has first made the
  * event and the endpoints ready to wake it (mx__arm), and then found the queue empty: no wake-up is lost. While an
- * operation waits for a partner, a timer ends the sleep, too, since it is polls that probe partners (probes.c). */
+ * operation waits for a partner, a timer ends the sleep, too, since only polls probe partners (probes.c). */
 
 #include <errno.h>
 #include <poll.h>
