@@ -15,7 +15,7 @@ from mxwire.protocol.agent.records import ANY_ENDPOINT, NO_PARTNER, OPEN_OPTIONS
 from mxwire.protocol.arguments import checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.card.outgoing import FEW
-from mxwire.protocol.library.endpoint import EngineEndpoint
+from mxwire.protocol.library.endpoint import KEY_MAXIMUM, EngineEndpoint
 from mxwire.protocol.status import LocalProtocolError, Status
 
 _NO_FRAMES: Final[list[bytes]] = []
@@ -51,7 +51,7 @@ class AttachedNode(AgentNode):
         number = checked_integer("endpoint number", number, ANY_ENDPOINT, Status.BAD_ENDPOINT)
         if number in board.endpoints:
             raise LocalProtocolError(Status.BUSY, f"endpoint {number} of {board.name} is open already")
-        key = checked_integer("key", key, 0xFFFF_FFFF)
+        key = checked_integer("key", key, KEY_MAXIMUM)
         bits = checked_integer("context bits", context_bits, 64, Status.BAD_PARAMETER_VALUE)
         shift = checked_integer("context shift", context_shift, 64, Status.BAD_PARAMETER_VALUE)
         own = NO_PARTNER if session is None else checked_integer("session", session, NO_PARTNER - 1)

@@ -7,7 +7,7 @@ agent's answer. ``served_endpoint.py`` is the other side.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final, SupportsIndex
+from typing import Any, SupportsIndex
 
 from mxwire.errors import InvalidRecordError, MxwireError
 from mxwire.protocol.agent.node import AgentNode
@@ -24,17 +24,22 @@ from mxwire.protocol.agent.records import (
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.connect import ConnectCall, ConnectEvent
-from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, EngineEndpoint, Handler, Send
+from mxwire.protocol.library.endpoint import (
+    ENDPOINT_NUMBER_MAXIMUM,
+    KEY_MAXIMUM,
+    LENGTH_MAXIMUM,
+    EngineEndpoint,
+    Handler,
+    Send,
+)
 from mxwire.protocol.library.inbound import Unexpected
-from mxwire.protocol.library.matching import HandlerCalls, Matching
+from mxwire.protocol.library.matching import ALL_BITS, HandlerCalls, Matching
 from mxwire.protocol.library.outbound import LocalEvent, LocalSend
 from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request
 from mxwire.protocol.library.receive import Receive, ReceiveEvent
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import SUCCEEDED, EventKind, LocalProtocolError, Status
-
-_ENDPOINT: Final = 0xFF
 
 
 class AttachedSend(LocalSend):
@@ -205,9 +210,9 @@ class AttachedEndpoint(EngineEndpoint):
     ) -> ConnectCall:
         """Connect to endpoint ``number`` of a peer; see :meth:`EngineEndpoint.connect`."""
         self._must_be_open()
-        number = checked_integer("endpoint number", number, _ENDPOINT)
-        key = checked_integer("key", key, 0xFFFF_FFFF)
-        match_info = checked_integer("match info", match_info, (1 << 64) - 1)
+        number = checked_integer("endpoint number", number, ENDPOINT_NUMBER_MAXIMUM)
+        key = checked_integer("key", key, KEY_MAXIMUM)
+        match_info = checked_integer("match info", match_info, ALL_BITS)
         partner = self._partner(self.agent.peer(peer), number)
         request_number = self.agent.next_number()
         request = AttachedConnect(partner, key, match_info, request_number)
@@ -234,7 +239,7 @@ class AttachedEndpoint(EngineEndpoint):
         """Send a message; see :meth:`EngineEndpoint.send`."""
         self._must_be_open()
         self._must_own(partner)
-        match_info = checked_integer("match info", match_info, (1 << 64) - 1)
+        match_info = checked_integer("match info", match_info, ALL_BITS)
         memory = Segments(data)
         length = memory.length
         if length > LENGTH_MAXIMUM:
@@ -275,7 +280,7 @@ class AttachedEndpoint(EngineEndpoint):
         self,
         buffer: Any,
         match_info: SupportsIndex = 0,
-        mask: SupportsIndex = (1 << 64) - 1,
+        mask: SupportsIndex = ALL_BITS,
         maximum: SupportsIndex = LENGTH_MAXIMUM,
     ) -> Receive:
         """Post a receive; see :meth:`EngineEndpoint.receive`."""
@@ -321,7 +326,7 @@ class AttachedEndpoint(EngineEndpoint):
                 request.close()
         return request if posted else None
 
-    def probe(self, match_info: SupportsIndex = 0, mask: SupportsIndex = (1 << 64) - 1) -> Unexpected | None:
+    def probe(self, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Unexpected | None:
         """The unexpected message that a receive would take now, or None; see :meth:`EngineEndpoint.probe`."""
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
@@ -529,13 +534,7 @@ class AttachedEndpoint(EngineEndpoint):
 
     def _partner_at(self, place: int) -> Partner | None:
         peer = self.agent.peers.entries.get(place >> 8)
-        return None if peer is None else self.partner(peer, place & _ENDPOINT)
-
-    def _must_contain_context(self, mask: int) -> None:
-        if self._context_mask and self._context_mask & ~mask:
-            raise LocalProtocolError(
-                Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
-            )
+        return None if peer is None else self.partner(peer, place & ENDPOINT_NUMBER_MAXIMUM)
 
 
 def _at_agent(endpoint: LibraryEndpoint) -> AttachedEndpoint:

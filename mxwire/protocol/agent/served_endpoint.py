@@ -26,14 +26,12 @@ from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
 from mxwire.protocol.agent.served_side import ApplicationChannel, ServedSide
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.library.connect import ConnectCall
-from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, EngineEndpoint
+from mxwire.protocol.library.endpoint import ENDPOINT_NUMBER_MAXIMUM, LENGTH_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.partner import Event, Partner, Request
 from mxwire.protocol.library.receive import Receive
 from mxwire.protocol.status import SUCCEEDED, EventKind, LocalProtocolError, Status
 from mxwire.wire.numbers import NO_PEER_INDEX
-
-_ENDPOINT: Final = 0xFF
 
 
 class ServedEndpoint(ServedSide):
@@ -108,7 +106,7 @@ class ServedEndpoint(ServedSide):
     def _partner(self, place: int) -> Partner | None:
         """The partner with a peer index and an endpoint number, if the endpoint has it."""
         engine = self.engine
-        index, number = place >> 8, place & _ENDPOINT
+        index, number = place >> 8, place & ENDPOINT_NUMBER_MAXIMUM
         found = engine.partners.get((index, number))
         if found is None and number == engine.number and index <= NO_PEER_INDEX:
             peer = self.client.node.peers.at(index)
@@ -124,7 +122,7 @@ class ServedEndpoint(ServedSide):
             return
         try:
             request = self.engine.connect(
-                head.partner >> 8, head.partner & _ENDPOINT, head.extra, match_info=head.match_info
+                head.partner >> 8, head.partner & ENDPOINT_NUMBER_MAXIMUM, head.extra, match_info=head.match_info
             )
         except LocalProtocolError as error:
             self._end(head.number, error.status)

@@ -231,10 +231,8 @@ class EngineEndpoint(ProgressEndpoint):
         """
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
-        if self._context_mask and self._context_mask & ~mask:
-            raise LocalProtocolError(
-                Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
-            )
+        if self._context_mask:
+            self._must_contain_context(mask)
         memory = buffer if buffer is None or isinstance(buffer, Segments) else Segments(buffer, writable=True)
         if type(maximum) is not int or not 0 <= maximum <= LENGTH_MAXIMUM:
             maximum = checked_integer("maximum", maximum, LENGTH_MAXIMUM)
@@ -245,6 +243,12 @@ class EngineEndpoint(ProgressEndpoint):
         else:
             request.take_unexpected(message)
         return request
+
+    def _must_contain_context(self, mask: int) -> None:
+        if self._context_mask & ~mask:
+            raise LocalProtocolError(
+                Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
+            )
 
     def claim(self, buffer: Any, identity: int) -> Receive | None:
         """Post a receive for one unexpected message, whatever others match; None if it is there no longer.
