@@ -75,7 +75,7 @@ def _copy_blocks(recording: Recording) -> Iterator[Block]:
             continue
         yield Heading(f"Rate of copies within a process, {memory}, MiB/s", 3)
         yield _by_mechanism(series, _rate_text)
-        found = copy_crossover(series)
+        found = _crossover(series, "past-caches" + IN_C, "string" + IN_C, COPY_SIZES)
         if found is not None:
             place = f"from {size_text(found)}" if found else "at no measured length"
             yield Paragraph(
@@ -83,16 +83,16 @@ def _copy_blocks(recording: Recording) -> Iterator[Block]:
             )
 
 
-def copy_crossover(series: Series) -> int | None:
-    """The least length from which copies past the caches are always faster than those by the string instruction; 0 if
-    there is none, and None if either was not measured.
+def _crossover(series: Series, faster: str, slower: str, sizes: Sequence[int]) -> int | None:
+    """The least of some ascending ``sizes`` from which ``faster`` always is; 0 if there is none, and None if either was
+    not measured.
     """
     found = None
-    for size in reversed(COPY_SIZES):
-        past, string = (series.point(name + IN_C, size) for name in ("past-caches", "string"))
-        if past is None or string is None:
+    for size in reversed(sizes):
+        one, other = series.point(faster, size), series.point(slower, size)
+        if one is None or other is None:
             continue
-        if past.median >= string.median:
+        if one.median >= other.median:
             return found or 0
         found = size
     return found
@@ -156,16 +156,16 @@ def suitability_blocks(recording: Recording) -> Iterator[Block]:
     yield Paragraph(
         "caches: share of half a second-level cache that a message drives out, at source and destination: low below "
         "15 %, medium below 40 %, high above. free: the other side's processor computes while data moves. passive: the "
-        "target of a one-sided access does nothing. Pages are not remapped, as in the paper: buffers would have to "
-        "begin and end at their bounds."
+        "target of a one-sided access does nothing. Remapping pages is left out, as in the paper: "
+        "buffers would have to begin and end at page boundaries."
     )
     rows = list(_fastest_rows(recording))
     if rows:
         yield Heading("The fastest by size", 3)
         yield Table((Column("use"), Column("mechanisms", wraps=True)), tuple(rows))
-    crossover = _crossover(recording)
-    if crossover:
-        yield Paragraph(crossover)
+    local_path = _local_path_text(recording)
+    if local_path:
+        yield Paragraph(local_path)
 
 
 _SUITABILITY: Final = (
@@ -276,24 +276,20 @@ def _ranges(series: Series, names: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-def _crossover(recording: Recording) -> str:
+def _local_path_text(recording: Recording) -> str:
     """The size from which one copy is faster than two on mxwire's local path."""
     series = recording.named(TRIP)
     if series is None:
         return ""
     sizes = [each.parameters["size"] for each in series.curve("mx-local") if each.parameters["size"] > SHARED_THRESHOLD]
-    for size in sizes:
-        rest = [
-            (series.point("mx-local", each), series.point("mx-local-two-copies", each))
-            for each in sizes
-            if each >= size
-        ]
-        if all(one and two and one.median < two.median for one, two in rest):
-            return (
-                f"mxwire's local path: one copy is faster than two from {size_text(size)} (measured above "
-                f"{SHARED_THRESHOLD:,} bytes, up to which rule R-LOC-02 demands two)."
-            )
-    return "mxwire's local path: one copy is at no measured size faster than two from there on." if sizes else ""
+    size = _crossover(series, "mx-local", "mx-local-two-copies", sizes)
+    if size is None:
+        return ""
+    found = f"faster than two from {size_text(size)}" if size else f"not faster than two at {size_text(sizes[-1])}"
+    return (
+        f"mxwire's local path: one copy is {found} (measured above {SHARED_THRESHOLD:,} bytes, up to which rule "
+        "R-LOC-02 demands two)."
+    )
 
 
 def intranode_figures(recording: Recording) -> Iterator[PageFigure]:
