@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mxwire.bench.overlap import OVERLAP, POLLED, PROCESSORS, RATE, TIMELINES, shown_phases
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import Figure, PageFigure, SeriesFigure, line_styles, plotted, series_blocks
+from mxwire.bench.report import Figure, PageFigure, SeriesFigure, series_blocks
 from mxwire.report import plot
 from mxwire.report.document import Block, Column, Heading, Row, Table
 
@@ -18,8 +18,6 @@ _DATA: Final = 1000
 """Length in bytes from which a frame is drawn as one with data."""
 _SHOWN: Final = (-1.5, 1.5)
 """Limits of the axis of overlap."""
-_PANEL: Final = 2.6
-"""Height of a panel in inches."""
 
 
 def cases(series: Series) -> list[Series]:
@@ -61,7 +59,7 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
         )
     if overlap is not None:
         yield PageFigure(
-            _overlap_figure(cases(overlap)),
+            SeriesFigure(cases(overlap), "Overlap of a message and work", limits=_SHOWN),
             f"1: a message and the work beside it take the time of the longer one. Values beyond {_SHOWN[0]:g} and "
             f"{_SHOWN[1]:g}, as on a busy machine, are not drawn.",
         )
@@ -74,28 +72,6 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
             f"Producer-bound, {timeline['size']:,} bytes: phases of both sides, and below them the frames that each "
             "has sent (those with data above the line, others below).",
         )
-
-
-def _overlap_figure(shown: list[Series]) -> Figure:
-    def figure(pyplot: Any) -> Any:
-        size = 11.5, 1.2 + _PANEL * len(shown)
-        drawing, panels = plot.panels(pyplot, "Overlap of a message and work", size, len(shown), sharex=True)
-        for series, axes in zip(shown, panels, strict=True):
-            for name, (colour, dashes, _) in line_styles(series.contestants()).items():
-                curve = series.curve(name)
-                places = [each.parameters["size"] for each in curve]
-                axes.plot(
-                    places, [each.median for each in curve], color=colour, linestyle=dashes, marker=".", label=name
-                )
-            axes.axhline(0, color="black", linewidth=0.8)
-            axes.set_ylim(*_SHOWN)
-            axes.set_ylabel(series.name)
-            plot.legend_beside(drawing, axes, handlelength=2.6)
-        plot.length_axis(panels[-1], [plotted(each.parameters["size"]) for each in shown[-1].measurements])
-        panels[-1].set_xlabel("size, bytes")
-        return drawing
-
-    return figure
 
 
 def _timeline_figure(way: str, timeline: dict[str, Any]) -> Figure:

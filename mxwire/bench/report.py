@@ -145,7 +145,9 @@ def study_blocks(recording: Recording) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class SeriesFigure:
-    """A figure with one panel per series, over a common axis of sizes; both axes are logarithmic.
+    """A figure with one panel per series, over a common axis of sizes.
+
+    Both axes are logarithmic, or with ``limits`` the vertical one is linear and has these.
 
     Bands are confidence intervals. Hollow points have marks that other points of their curve lack. A contestant has the
     same curve in all panels. ``legend``: with one in each panel, or beside it if there are many curves.
@@ -155,6 +157,7 @@ class SeriesFigure:
     title: str
     dialect: Dialect | None = None
     """Marks the sizes at which its messages change their kind."""
+    limits: tuple[float, float] | None = None
     legend: bool = True
 
     def __call__(self, pyplot: Any) -> Any:
@@ -165,7 +168,7 @@ class SeriesFigure:
         size = 11.5 if beside else 9, 1.2 + max(_PANEL, _LEGEND_LINE * lines) * len(self.shown)
         drawing, panels = plot.panels(pyplot, self.title, size, len(self.shown), sharex=True)
         for place, (series, axes) in enumerate(zip(self.shown, panels, strict=True)):
-            draw_series(drawing, axes, series, self.styles(), legend=self.legend)
+            draw_series(drawing, axes, series, self.styles(), limits=self.limits, legend=self.legend)
             lengths = [plotted(each.parameters[series.x]) for each in series.measurements]
             if self.dialect is not None:
                 plot.marks(axes, lengths, self.dialect, named=place == 0)
@@ -215,21 +218,28 @@ def line_styles(names: Sequence[str]) -> dict[str, CurveStyle]:
 
 
 def draw_series(
-    drawing: Any, axes: Any, series: Series, styles: dict[str, CurveStyle] | None = None, *, legend: bool = True
+    drawing: Any,
+    axes: Any,
+    series: Series,
+    styles: dict[str, CurveStyle] | None = None,
+    *,
+    limits: tuple[float, float] | None = None,
+    legend: bool = True,
 ) -> None:
-    """Draw the curves of a series."""
+    """Draw the curves of a series; see :class:`SeriesFigure`."""
     values: list[float] = []
     names = series.contestants()
     styles = line_styles(names) if styles is None else styles
     for name in names:
         colour, dashes, marker = styles[name]
-        curve = [each for each in series.curve(name) if each.median > 0]
+        # A logarithmic axis has no place for others.
+        curve = [each for each in series.curve(name) if limits or each.median > 0]
         if not curve:
             continue
         places = [each.parameters[series.x] or 0.5 for each in curve]
         medians = [each.median for each in curve]
         intervals = [each.interval() for each in curve]
-        lows = [max(low, median / 100) for (low, _), median in zip(intervals, medians, strict=True)]
+        lows = [low if limits else max(low, median / 100) for (low, _), median in zip(intervals, medians, strict=True)]
         axes.fill_between(places, lows, [high for _, high in intervals], color=colour, alpha=0.15, linewidth=0)
         axes.plot(places, medians, color=colour, linestyle=dashes, linewidth=1.4, marker=marker, ms=4, label=name)
         shared = shared_marks(curve)
@@ -244,7 +254,11 @@ def draw_series(
     axes.set_ylabel(f"{series.name}, {series.unit}")
     if not values:
         return
-    plot.vertical_axis(axes, min(values), max(values))
+    if limits:
+        axes.axhline(0, color="black", linewidth=0.8)
+        axes.set_ylim(*limits)
+    else:
+        plot.vertical_axis(axes, min(values), max(values))
     if not legend:
         return
     if len(names) <= _LEGEND_INSIDE:
