@@ -11,17 +11,22 @@ from mxwire.host.async_host import AsyncHost
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
 from mxwire.host.host import Host, KnownPeer
+from mxwire.host.options import BlockingHostOptions, HostOptions
 from mxwire.host.requests import HostRequest, Message, WaitingMessage
+from mxwire.protocol.library.endpoint import EndpointOptions
 from mxwire.wire.numbers import DEFAULT_KEY
 
 __all__ = [
     "DEFAULT_KEY",
     "AsyncEndpoint",
     "AsyncHost",
+    "BlockingHostOptions",
     "Endpoint",
+    "EndpointOptions",
     "Host",
     "HostClosedError",
     "HostError",
+    "HostOptions",
     "HostRequest",
     "HostTimeoutError",
     "HostWakeupError",

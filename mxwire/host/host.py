@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
@@ -26,6 +26,7 @@ from mxwire.host.driver import AsyncioDriver, BlockingDriver
 from mxwire.host.endpoint import BaseEndpoint, Endpoint, ErrorHandler
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.mtu import require_mtu
+from mxwire.host.options import DEFAULT_PROFILE, BlockingHostOptions, HostOptions
 from mxwire.host.peer_names import Peers, own_name, peer_key, static_peers
 from mxwire.host.sharing import MachineSharing
 from mxwire.host.state import host_state
@@ -35,14 +36,12 @@ from mxwire.link import Link, LinkKind, open_link
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.agent.progress import AgentProgress, agent_progress
 from mxwire.protocol.agent.records import ANY_ENDPOINT, AgentRefusalError
+from mxwire.protocol.library.endpoint import EndpointOptions
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.numbers import DEFAULT_KEY, NO_PEER_INDEX
 
 _log = logging.getLogger(__name__)
-
-DEFAULT_PROFILE = "open-mx"
-"""Profile of hosts opened without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +104,19 @@ def open_links(
 
 
 class BaseHost:
-    """A core with endpoints and peers, without a driver. Parameters are those of :class:`Host`."""
+    """A core with endpoints and peers, without a driver. Parameters are those of :class:`HostOptions`."""
 
     def __init__(
         self,
         links: Link | Sequence[Link],
-        name: str | None,
-        dialect: Dialect | str,
-        profile: Profile | str,
-        peers: Peers | None,
-        announce: bool,
-        on_event: Callable[[Event], object] | None,
-        rng: Random | None,
+        *,
+        name: str | None = None,
+        dialect: Dialect | str = MXOE,
+        profile: Profile | str = DEFAULT_PROFILE,
+        peers: Peers | None = None,
+        announce: bool = True,
+        on_event: Callable[[Event], object] | None = None,
+        rng: Random | None = None,
         small_mtu: bool = False,
         sharing: MachineSharing | None = None,
         attachment: Attachment | None = None,
@@ -201,7 +201,7 @@ class BaseHost:
         number: int | None,
         key: int,
         interface: int | str,
-        **options: Any,
+        **options: Unpack[EndpointOptions],
     ) -> Any:
         """Open an engine endpoint with ``options``, and return ``make(self, it)``."""
         core = self.core
@@ -388,16 +388,8 @@ class Host(BaseHost):
 
     For interfaces of the kernel there is :meth:`open`; ``links`` are for other links, which the host closes when it is
     closed. A caller that waits polls the links itself, so no thread switch is needed; with ``background`` a thread does
-    so while no caller waits. ``spin`` makes waits poll without sleeping: for that many seconds after the last frame, or
-    always with True.
-
-    ``name`` is the host name, with or without ``:0``; by default that of the machine. ``dialect`` is ``MXOE``,
-    ``omx(M)`` or a name such as ``"omx:9000"``; all hosts on a network must use the same. ``profile`` is the
-    implementation whose behaviour to follow, as a Profile or by name. ``peers`` are static peers: names by address, or
-    a file with one address and name per line. With ``announce=False`` the host does not announce itself, and can be
-    reached only by hosts with its address in their peer tables. ``on_event`` is called for each peer found and partner
-    lost, on the thread that polls the links; it must not block. ``rng`` is the source of randomness. ``small_mtu=True``
-    accepts a link whose MTU is too small for the longest frames of the dialect.
+    so while no caller waits. All options are those of :class:`~mxwire.host.HostOptions` and
+    :class:`~mxwire.host.BlockingHostOptions`.
 
     Raises :class:`~mxwire.errors.MxwireError` for a name, dialect, profile or peers that are not valid and for a link
     whose MTU is too small for the dialect, and :class:`TypeError` for arguments of other types.
@@ -407,20 +399,11 @@ class Host(BaseHost):
         self,
         links: Link | Sequence[Link],
         *,
-        name: str | None = None,
-        dialect: Dialect | str = MXOE,
-        profile: Profile | str = DEFAULT_PROFILE,
-        peers: Peers | None = None,
-        announce: bool = True,
-        on_event: Callable[[Event], object] | None = None,
-        rng: Random | None = None,
-        small_mtu: bool = False,
         spin: bool | float = False,
         background: bool = True,
-        sharing: MachineSharing | None = None,
-        attachment: Attachment | None = None,
+        **options: Unpack[HostOptions],
     ) -> None:
-        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing, attachment)
+        super().__init__(links, **options)
         self.driver = BlockingDriver(self.core, spin=spin, background=background)
         """Runs the host for callers that block."""
         self._report_state(self.driver)
@@ -430,20 +413,11 @@ class Host(BaseHost):
         cls,
         interfaces: str | Sequence[str],
         *,
-        name: str | None = None,
-        dialect: Dialect | str = MXOE,
-        profile: Profile | str = DEFAULT_PROFILE,
-        peers: Peers | None = None,
-        announce: bool = True,
-        on_event: Callable[[Event], object] | None = None,
-        rng: Random | None = None,
-        small_mtu: bool = False,
-        spin: bool | float = False,
-        background: bool = True,
         link: LinkKind | str = LinkKind.PACKET,
         agent: bool | str = False,
+        **options: Unpack[BlockingHostOptions],
     ) -> Host:
-        """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`Host`.
+        """Open a host on ``interfaces`` of this machine, by name; the options are those of :class:`Host`.
 
         ``link`` is "packet" (AF_PACKET), "xdp" (AF_XDP, which takes all frames of MXoE from other programs) or
         "xdp-send" (AF_XDP to send large messages, AF_PACKET for all else).
@@ -457,22 +431,9 @@ class Host(BaseHost):
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use, and for one without an agent, besides the errors of :class:`Host`.
         """
-        with open_links(interfaces, link, spin, agent) as (links, sharing, attachment):
-            return cls(
-                links,
-                name=name,
-                dialect=dialect,
-                profile=profile,
-                peers=peers,
-                announce=announce,
-                on_event=on_event,
-                rng=rng,
-                small_mtu=small_mtu,
-                spin=spin,
-                background=background,
-                sharing=sharing,
-                attachment=attachment,
-            )
+        with open_links(interfaces, link, options.get("spin", False), agent) as (links, sharing, attachment):
+            options["sharing"], options["attachment"] = sharing, attachment
+            return cls(links, **options)
 
     def open_endpoint(
         self,
@@ -480,32 +441,16 @@ class Host(BaseHost):
         key: int = DEFAULT_KEY,
         *,
         interface: int | str = 0,
-        session: int | None = None,
-        context_bits: int = 0,
-        context_shift: int = 0,
-        completions: bool = False,
-        acked_sends: bool = False,
+        **options: Unpack[EndpointOptions],
     ) -> Endpoint:
         """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
 
-        The mask of each receive must contain the ``context_bits`` of the match information, at most 16, that start at
-        bit ``context_shift``. With ``completions`` requests that have ended enter a queue, see
-        :meth:`Endpoint.ipeek <mxwire.host.Endpoint.ipeek>`. With ``acked_sends`` a send of up to 32 KiB ends when it is
-        acked, instead of when it is transmitted.
+        With ``completions=True`` requests that have ended enter a queue, see :meth:`Endpoint.ipeek
+        <mxwire.host.Endpoint.ipeek>`; all options are those of :class:`~mxwire.host.EndpointOptions`.
 
         Raises :class:`~mxwire.errors.MxwireError` if the endpoint is open already, in this process or another.
         """
-        endpoint: Endpoint = self._open_endpoint(
-            Endpoint,
-            number,
-            key,
-            interface,
-            session=session,
-            context_bits=context_bits,
-            context_shift=context_shift,
-            completions=completions,
-            acked_sends=acked_sends,
-        )
+        endpoint: Endpoint = self._open_endpoint(Endpoint, number, key, interface, **options)
         endpoint.host = self
         return endpoint
 

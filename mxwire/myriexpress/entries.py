@@ -30,6 +30,7 @@ from mxwire.protocol import Counter, LocalProtocolError, Partner, Peer, Request,
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import ConnectCall
+from mxwire.protocol.library.endpoint import EndpointOptions
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.matching import Matching
 from mxwire.protocol.library.outbound import medium_threshold
@@ -67,13 +68,11 @@ class ProgramHost(BaseHost):
     ) -> None:
         super().__init__(
             links,
-            options.name,
-            options.dialect,
-            options.profile,
-            options.peers,
-            options.announce,
-            None,
-            None,
+            name=options.name,
+            dialect=options.dialect,
+            profile=options.profile,
+            peers=options.peers,
+            announce=options.announce,
             sharing=sharing,
             attachment=attachment,
         )
@@ -89,14 +88,8 @@ class ProgramHost(BaseHost):
 
     def open_endpoint(self, number: int | None, key: int, board: int, bits: int, shift: int) -> BaseEndpoint:
         """Open an endpoint on a board."""
-        opened: BaseEndpoint = self._open_endpoint(
-            *(BaseEndpoint, number, key, board),
-            session=None,
-            context_bits=bits,
-            context_shift=shift,
-            completions=False,
-            acked_sends=self._acked_sends,
-        )
+        options = EndpointOptions(context_bits=bits, context_shift=shift, acked_sends=self._acked_sends)
+        opened: BaseEndpoint = self._open_endpoint(BaseEndpoint, number, key, board, **options)
         return opened
 
     def close(self) -> None:

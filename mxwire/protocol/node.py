@@ -16,7 +16,7 @@ from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.outgoing import FEW, NO_FRAMES
 from mxwire.protocol.counters import Counter, Counters
 from mxwire.protocol.discovery import Discovery, Names, RawQueue
-from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EngineEndpoint
+from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EndpointSetup, EngineEndpoint
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.partner import Event
 from mxwire.protocol.neighbours import LocalChannel, LocalPath, Neighbourhood
@@ -183,35 +183,32 @@ class Node:
         limit, for one that is open already, and for other values out of range.
         """
         board = self._board(interface)
-        number = checked_integer("endpoint number", number, self.profile.endpoint_maximum - 1, Status.BAD_ENDPOINT)
-        if number in board.endpoints:
-            raise LocalProtocolError(Status.BUSY, f"endpoint {number} of {board.name} is open already")
+        number = self._unused_number(board, number)
         key = checked_integer("key", key, KEY_MAXIMUM)
         context_bits = checked_integer("context bits", context_bits, CONTEXT_BITS_MAXIMUM, Status.BAD_PARAMETER_VALUE)
         context_shift = checked_integer("context shift", context_shift, 64 - context_bits, Status.BAD_PARAMETER_VALUE)
-        if session is None:
-            session = self._rng.randrange(NO_SESSION)
         # The highest number means "no session", which an endpoint must refuse (R-CON-12).
-        session = checked_integer("session", session, NO_SESSION - 1)
-        card = board.open(number, session)
-        endpoint = self.make_endpoint(card, key, context_bits, context_shift, completions, acked_sends)
+        own = None if session is None else checked_integer("session", session, NO_SESSION - 1)
+        setup = EndpointSetup(key, context_bits, context_shift, completions, acked_sends)
+        endpoint = self.make_endpoint(board, number, own, setup)
         self.endpoints[endpoint.card] = endpoint
         self._open = list(self.endpoints.values())
         return endpoint
 
+    def _unused_number(self, board: HostInterface, number: SupportsIndex) -> int:
+        number = checked_integer("endpoint number", number, self.profile.endpoint_maximum - 1, Status.BAD_ENDPOINT)
+        if number in board.endpoints:
+            raise LocalProtocolError(Status.BUSY, f"endpoint {number} of {board.name} is open already")
+        return number
+
     def make_endpoint(
-        self, card: CardEndpoint, key: int, context_bits: int, context_shift: int, completions: bool, acked_sends: bool
+        self, board: HostInterface, number: int, session: int | None, setup: EndpointSetup
     ) -> EngineEndpoint:
-        """The library's side of an endpoint with the card's side ``card``."""
-        return EngineEndpoint(
-            self,
-            card,
-            key,
-            context_bits=context_bits,
-            context_shift=context_shift,
-            completions=completions,
-            acked_sends=acked_sends,
-        )
+        """Open the card's side of an endpoint, by default with a random session, and return the library's side."""
+        return EngineEndpoint(self, self._open_card(board, number, session), setup)
+
+    def _open_card(self, board: HostInterface, number: int, session: int | None) -> CardEndpoint:
+        return board.open(number, self._rng.randrange(NO_SESSION) if session is None else session)
 
     def endpoint_at(self, peer: Peer, number: int) -> EngineEndpoint | None:
         """The open endpoint with a number on the local interface ``peer``."""

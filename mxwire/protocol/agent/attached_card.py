@@ -26,12 +26,13 @@ from mxwire.protocol.agent.records import (
 from mxwire.protocol.agent.served_card import arrival_of
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.endpoint import CardEndpoint
+from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.protocol.card.pull import PullSource, PullTransfer
 from mxwire.protocol.card.replies import Region, RegionTable
 from mxwire.protocol.corridor import PullEnded, Ring
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.library.endpoint import EngineEndpoint
+from mxwire.protocol.library.endpoint import EndpointSetup, EngineEndpoint
 from mxwire.protocol.library.receive import Receive
 from mxwire.protocol.neighbours import LocalChannel
 from mxwire.protocol.status import Status
@@ -190,23 +191,20 @@ class CardNode(AgentNode):
     """A node whose endpoints have their card's side at an agent; parameters are those of :class:`AgentNode`."""
 
     def make_endpoint(
-        self, card: CardEndpoint, key: int, context_bits: int, context_shift: int, completions: bool, acked_sends: bool
+        self, board: HostInterface, number: int, session: int | None, setup: EndpointSetup
     ) -> EngineEndpoint:
-        """The library's side of an endpoint, whose card's side opens at the agent in the place of ``card``."""
-        board = self.interfaces[card.port.number]
+        """The library's side of an endpoint, whose card's side opens at the agent in the place of one here."""
+        card = self._open_card(board, number, session)
+        shape = board.number, card.session, setup.context_bits, setup.context_shift
+        options = OPEN_OPTIONS.pack(setup.key, *shape, 0, 0)
         try:
-            answer, _ = self.ask(
-                AgentRecord.OPEN,
-                flags=RecordFlag.CARD,
-                extra=card.number,
-                data=OPEN_OPTIONS.pack(key, board.number, card.session, context_bits, context_shift, 0, 0),
-            )
+            answer, _ = self.ask(AgentRecord.OPEN, flags=RecordFlag.CARD, extra=number, data=options)
         except BaseException:
             board.close(card)
             raise
         distant = DistantCard(self, card, answer.handle, answer.mask)
-        board.endpoints[card.number] = distant
-        made = super().make_endpoint(distant, key, context_bits, context_shift, completions, acked_sends)
+        board.endpoints[number] = distant
+        made = EngineEndpoint(self, distant, setup)
         self.enter_side(answer.handle, distant)
         return made
 

@@ -28,6 +28,7 @@ from mxwire.protocol.library.endpoint import (
     ENDPOINT_NUMBER_MAXIMUM,
     KEY_MAXIMUM,
     LENGTH_MAXIMUM,
+    EndpointSetup,
     EngineEndpoint,
     Handler,
     Send,
@@ -160,27 +161,8 @@ class AttachedMatching(Matching[MessageTarget, Unexpected]):
 class AttachedEndpoint(EngineEndpoint):
     """An endpoint whose card and library are in an agent."""
 
-    def __init__(
-        self,
-        node: AgentNode,
-        card: CardEndpoint,
-        key: int,
-        handle: int,
-        *,
-        context_bits: int,
-        context_shift: int,
-        completions: bool,
-        acked_sends: bool,
-    ) -> None:
-        super().__init__(
-            node,
-            card,
-            key,
-            context_bits=context_bits,
-            context_shift=context_shift,
-            completions=completions,
-            acked_sends=acked_sends,
-        )
+    def __init__(self, node: AgentNode, card: CardEndpoint, setup: EndpointSetup, handle: int) -> None:
+        super().__init__(node, card, setup)
         self.agent = node
         self.handle = handle
         self.reports = AttachedMatching(node.profile, node.handler_calls)

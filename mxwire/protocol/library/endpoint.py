@@ -56,7 +56,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, SupportsIndex, TypedDict
 
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
@@ -103,21 +103,36 @@ Send = BufferedSend | LargeSend | LocalSend
 """The request of a send; ``buffered`` is true if it holds a copy of the data."""
 
 
+class EndpointOptions(TypedDict, total=False):
+    """Options of ``open_endpoint``, each of which may be omitted."""
+
+    session: SupportsIndex | None
+    """The session; None, the default: a random one."""
+    context_bits: SupportsIndex
+    """Number of bits of the match information, 0 (the default) to 16, that the mask of each receive must contain."""
+    context_shift: SupportsIndex
+    """The lowest of these bits, by default 0."""
+    completions: bool
+    """True to enter requests that have ended into a queue, from which the application takes them; by default False."""
+    acked_sends: bool
+    """True to end a send of up to 32 KiB when it is acked; False, the default: when it is transmitted."""
+
+
+class EndpointSetup(NamedTuple):
+    """The key and the options of an endpoint, checked."""
+
+    key: int
+    context_bits: int
+    context_shift: int
+    completions: bool
+    acked_sends: bool
+
+
 class EngineEndpoint(ProgressEndpoint):
     """One open endpoint. Calls take effect at once, but frames are transmitted by the node's next ``transmit``."""
 
-    def __init__(
-        self,
-        node: Node,
-        card: CardEndpoint,
-        key: int,
-        *,
-        context_bits: int,
-        context_shift: int,
-        completions: bool = False,
-        acked_sends: bool = False,
-    ) -> None:
-        super().__init__(card, key, node.report, node.report_completed, node.handler_calls)
+    def __init__(self, node: Node, card: CardEndpoint, setup: EndpointSetup) -> None:
+        super().__init__(card, setup.key, node.report, node.report_completed, node.handler_calls)
         self.node = node
         self.open = True
         self._progressing = True
@@ -125,11 +140,11 @@ class EngineEndpoint(ProgressEndpoint):
         self._handling = False
         self.answers_later = False
         """True if the unexpected handler only passes the message on, and :meth:`resolve` is called later."""
-        if completions:
+        if setup.completions:
             self.completions = CompletionQueue()
-        self._acked_sends = acked_sends
+        self._acked_sends = setup.acked_sends
         self.neighbourhood = node.neighbourhood
-        self._context_mask = ((1 << context_bits) - 1) << context_shift
+        self._context_mask = ((1 << setup.context_bits) - 1) << setup.context_shift
         dialect, profile = card.dialect, card.profile
         self._pipeline = fragment_pipeline(profile, dialect)
         self._fragment = fragment_length(profile, dialect)
