@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final
 
 from mxwire.ethernet import BROADCAST, DESTINATION, ETHERTYPE_MXOE, HEADER_SIZE, SOURCE, mac_text
@@ -30,6 +31,7 @@ from mxwire.link.listeners import (
 from mxwire.link.packet_socket import permission_advice
 from mxwire.link.process_memory import copy_refusal
 from mxwire.link.xdp import xdp_refusal
+from mxwire.texts import entries
 from mxwire.wire.dialect import MXOE as MXOE_DIALECT
 from mxwire.wire.dialect import Dialect
 from mxwire.words import count_of
@@ -72,170 +74,105 @@ class DoctorFinding:
     """The text for several hosts, which ``{}`` stands for; None for this host."""
 
 
-def ok(check: str, text: str) -> DoctorFinding:
-    """Make a finding without a problem."""
-    return DoctorFinding(check, DoctorLevel.OK, text)
+@cache
+def _findings() -> dict[str, dict[str, str]]:
+    return entries(__file__, "findings.toml")
 
 
-def warning(check: str, text: str, advice: str | None) -> DoctorFinding:
-    """Make a warning."""
-    return DoctorFinding(check, DoctorLevel.WARNING, text, advice)
-
-
-def problem(check: str, text: str, advice: str) -> DoctorFinding:
-    """Make a problem."""
-    return DoctorFinding(check, DoctorLevel.PROBLEM, text, advice)
+def finding(kind: str, about: SurveyedHost | None = None, /, **values: object) -> DoctorFinding:
+    """Make the finding ``kind`` of ``findings.toml``, with ``values`` for the names in its texts."""
+    described = _findings()[kind]
+    if about is not None:
+        values |= {"host": f"{about.name or 'the host'} ({about.address})", "hosts": "{}"}
+    texts = {key: each.format(**values) for key, each in described.items()}
+    return DoctorFinding(
+        texts["check"],
+        DoctorLevel(texts["level"]),
+        texts["text"],
+        texts.get("advice"),
+        None if about is None else about.address,
+        texts.get("several"),
+    )
 
 
 # Before a host runs: the configuration of the interface.
 
 
 def check_state(interface: NetworkInterface) -> Iterator[DoctorFinding]:
-    """Check that the link is up and has a valid address."""
-    name = interface.name
-    if not interface.up:
-        yield problem("link", f"{name} is down", f"set it up: ip link set {name} up")
-    elif not interface.carrier:
-        yield problem(
-            "link", f"{name} is up, but has no carrier", "plug in its cable, or set the other side up (ip link show)"
-        )
-    else:
-        yield ok("link", f"{name} is up and has a carrier")
-    address = interface.address
+    """Check the link and the address."""
+    name, address = interface.name, interface.address
+    yield finding("link-down" if not interface.up else "link-up" if interface.carrier else "no-carrier", name=name)
     if not any(address) or address[0] & _MULTICAST:
-        yield problem(
-            "address",
-            f"{mac_text(address)} is not a valid host address",
-            f"give it one: ip link set {name} address 02:00:00:00:00:01",
-        )
+        yield finding("bad-address", name=name, address=mac_text(address))
 
 
 def check_mtu(interface: NetworkInterface, dialect: Dialect) -> Iterator[DoctorFinding]:
     """Check the MTU for the chosen dialect, and report which others fit."""
-    yield from (_chosen(interface, dialect), *_other(interface, dialect))
-
-
-def _chosen(interface: NetworkInterface, dialect: Dialect) -> DoctorFinding:
-    name, needed = interface.name, needed_mtu(dialect)
-    if interface.mtu >= needed:
-        return ok("mtu", f"the MTU of {interface.mtu} is large enough for dialect {dialect}, which needs {needed}")
-    fits = _largest_omx(interface)
-    return problem(
-        "mtu",
-        f"the MTU of {interface.mtu} is too small for dialect {dialect}, which needs {needed}",
-        f"raise it on all hosts and switches (ip link set {name} mtu {advised_mtu(needed)}), or use --dialect {fits} "
-        f"on all hosts",
-    )
-
-
-def _other(interface: NetworkInterface, dialect: Dialect) -> Iterator[DoctorFinding]:
+    name, mtu, needed = interface.name, interface.mtu, needed_mtu(dialect)
+    fits = f"omx:{min(max(mtu, _SMALLEST_LIMIT), _LARGEST_LIMIT)}"
+    values = {"name": name, "mtu": mtu, "dialect": dialect, "needed": needed, "fits": fits}
+    yield finding("mtu-fits" if mtu >= needed else "mtu-small", None, advised=advised_mtu(needed), **values)
     if dialect.family == "mxoe":
-        yield ok("mtu", f"dialect omx would fit up to {_largest_omx(interface)}")
-        return
-    needed = needed_mtu(MXOE_DIALECT)
-    fits = "would fit" if interface.mtu >= needed else "would not fit"
-    yield ok("mtu", f"dialect mxoe, that of native MX hosts, needs an MTU of {needed} and {fits}")
-
-
-def _largest_omx(interface: NetworkInterface) -> str:
-    return f"omx:{min(max(interface.mtu, _SMALLEST_LIMIT), _LARGEST_LIMIT)}"
+        yield finding("mtu-omx", fits=fits)
+    else:
+        needed = needed_mtu(MXOE_DIALECT)
+        yield finding("mtu-mxoe", needed=needed, fits="would fit" if mtu >= needed else "would not fit")
 
 
 def check_hardware(name: str, found: Hardware) -> Iterator[DoctorFinding]:
-    """Check the settings that the driver reports."""
+    """Check the properties that the driver reports."""
     speed = "of unknown speed" if found.megabits is None else f"at {found.megabits / 1000:g} Gb/s"
-    yield ok("hardware", f"driver {found.driver or 'unknown'}, {speed}")
-    yield _coalescing(name, found)
-    yield _offloads(found)
-    if found.receive_ring is not None:
-        now, most = found.receive_ring
-        if now * 4 <= most:
-            yield warning(
-                "ring", f"the receive ring holds {now} frames of {most} possible", f"ethtool -G {name} rx {most}"
-            )
-        else:
-            yield ok("ring", f"the receive ring holds {now} frames of {most} possible")
-    if found.flow_control is False:
-        yield warning(
-            "flow-control",
-            "no pause frames are sent: bursts may be lost, and each loss costs a timeout",
-            f"ethtool -A {name} rx on tx on, if the switch does so as well",
-        )
-
-
-def _coalescing(name: str, found: Hardware) -> DoctorFinding:
+    yield finding("hardware", driver=found.driver or "unknown", speed=speed)
     coalescing = found.coalescing
     if coalescing is None:
-        return ok("coalescing", "the driver does not report interrupt coalescing; virtual interfaces have none")
-    if coalescing.adaptive or coalescing.microseconds > _MUCH_COALESCING:
+        yield finding("coalescing-unknown")
+    elif coalescing.adaptive or coalescing.microseconds > _MUCH_COALESCING:
         how = "adaptive" if coalescing.adaptive else f"{coalescing.microseconds} µs"
-        return warning(
-            "coalescing",
-            f"received frames may be delayed ({how}), which adds to the latency of each message",
-            f"for short messages: ethtool -C {name} adaptive-rx off rx-usecs 0",
-        )
-    return ok("coalescing", f"received frames are delayed by at most {coalescing.microseconds} µs")
-
-
-def _offloads(found: Hardware) -> DoctorFinding:
-    on = [name for name, active in found.offloads.items() if active]
-    text = f"on: {', '.join(on)}" if on else "all are off"
-    return ok("offloads", f"{text}; none of them affects MXoE frames" if found.offloads else "the driver reports none")
+        yield finding("coalescing-long", name=name, how=how)
+    else:
+        yield finding("coalescing", microseconds=coalescing.microseconds)
+    on = [each for each, active in found.offloads.items() if active]
+    which = f"on: {', '.join(on)}" if on else "all are off"
+    yield finding("offloads" if found.offloads else "offloads-unknown", which=which)
+    if found.receive_ring is not None:
+        now, most = found.receive_ring
+        yield finding("ring-small" if now * 4 <= most else "ring", name=name, now=now, most=most)
+    if found.flow_control is False:
+        yield finding("no-pause-frames", name=name)
 
 
 def check_master(name: str, of: str | None) -> Iterator[DoctorFinding]:
-    """Check whether the interface is a port of a bridge or bond, which takes all frames."""
+    """Check whether a bridge or bond takes the received frames."""
     if of is not None:
-        yield problem(
-            "bridge",
-            f"{name} belongs to {of}, which takes the frames that arrive before a host on {name} gets them",
-            f"use {of} instead: -i {of}",
-        )
+        yield finding("bridge", name=name, master=of)
 
 
 def check_listeners(name: str, sockets: list[SocketListener], handlers: list[KernelHandler]) -> Iterator[DoctorFinding]:
-    """Report other receivers of MXoE frames: kernel handlers and packet sockets."""
+    """Check for other receivers of MXoE frames on the interface."""
     for each in handlers:
-        yield problem(
-            "ethertype",
-            f"the kernel's {each.function} takes frames of 0x{ETHERTYPE_MXOE:04X} as well: two hosts would share one "
-            "address",
-            f"detach it from {name} (Open-MX: rmmod open_mx), or use another interface",
-        )
+        yield finding("kernel-handler", name=name, function=each.function)
     hosts = [each for each in sockets if not each.every_type]
     if hosts:
-        yield ok(
-            "ethertype",
-            f"{len(hosts)} other program{'s' if len(hosts) > 1 else ''} on {name}: {_programs(hosts)}; frames "
-            f"for their endpoints go to them",
-        )
+        yield finding("other-hosts", name=name, count=count_of(len(hosts), "other program"), programs=_programs(hosts))
     captures = [each for each in sockets if each.every_type]
     if captures:
-        yield ok("ethertype", f"{name} is being captured: {_programs(captures)}")
+        yield finding("captured", name=name, programs=_programs(captures))
     if not handlers and not sockets:
-        yield ok("ethertype", f"no other program takes frames of 0x{ETHERTYPE_MXOE:04X} on {name}")
+        yield finding("no-listeners", name=name)
 
 
 def check_xdp(name: str, program: AttachedProgram | None, queues: int | None, refusal: str | None) -> DoctorFinding:
-    """Report an XDP program on the interface, or whether AF_XDP could be used.
+    """Report whether AF_XDP can be used, which takes all frames away from other programs.
 
-    ``queues`` is the number of receive queues, ``refusal`` the reason why this process cannot use AF_XDP.
+    ``refusal`` is the reason if it cannot be used.
     """
     if program is not None:
         which = "" if program.number is None else f" (bpftool prog show id {program.number})"
-        return warning(
-            "af-xdp",
-            f"a program sees the frames first: XDP in {program.mode} mode{which}; those that it redirects reach no "
-            f"packet socket",
-            "if it belongs to a host with --via xdp, end that host, or run all of them in one process",
-        )
+        return finding("xdp-program", mode=program.mode, which=which)
     if refusal is not None:
-        return ok("af-xdp", f"not available, and not needed: {refusal}")
+        return finding("xdp-refused", refusal=refusal)
     several = "" if queues in (None, 1) else f"; it receives on queue 0 only, and {name} has {queues}"
-    return ok(
-        "af-xdp",
-        f"available (--via xdp), but not the default: it takes the frames from all other programs on {name}{several}",
-    )
+    return finding("xdp", name=name, several=several)
 
 
 def _programs(found: list[SocketListener]) -> str:
@@ -288,130 +225,60 @@ def run_host(host: Host, tap: Tap, dialect: Dialect, seconds: float) -> Iterator
 
 
 def check_sending(name: str, sent: int, refused: int, passed: TapCounts) -> DoctorFinding:
-    """Check that the host's own frames are transmitted."""
-    if passed.left:
-        return ok("sending", f"frames leave: a tap on {name} has captured {passed.left} of this host")
-    if refused and not sent:
-        return problem("sending", f"{name} accepts no frames: {refused} were refused", f"see ip -s link show {name}")
-    if not sent:
-        return warning(
-            "sending",
-            "no frame was sent: no peer is known, and the host is quiet or announced by another process",
-            "try without --no-announce, or start another host",
-        )
-    return problem(
-        "sending",
-        f"{count_of(sent, 'frame')} passed to {name}, but none left",
-        f"look for what drops them: tc filter show dev {name} egress; nft list ruleset",
-    )
+    """Check that transmitted frames leave the interface."""
+    values = {"name": name, "sent": count_of(sent, "frame"), "refused": refused, "left": passed.left}
+    nothing = "frames-refused" if refused else "nothing-sent"
+    return finding("frames-leave" if passed.left else "frames-lost" if sent else nothing, None, **values)
 
 
 def check_receiving(name: str, received: int, passed: TapCounts) -> Iterator[DoctorFinding]:
-    """Check that arriving frames reach the host."""
-    if passed.arrived and not received:
-        yield problem(
-            "receiving",
-            f"{count_of(passed.arrived, 'frame')} for this host arrived on {name}, but none reached it",
-            f"look for what intercepts them: tc filter show dev {name} ingress; nft list ruleset; bridge link",
-        )
-    elif received:
-        yield ok("receiving", f"received {count_of(received, 'frame')} of other hosts")
+    """Check that frames on the interface reach the host."""
+    if received:
+        yield finding("receiving", received=count_of(received, "frame"))
+    elif passed.arrived:
+        yield finding("frames-intercepted", name=name, arrived=count_of(passed.arrived, "frame"))
 
 
 def check_conflicts(host: Host, survey: Survey, hosts: list[SurveyedHost]) -> Iterator[DoctorFinding]:
-    """Check whether another host has this host's address or name."""
-    own, name = mac_text(host.core.links[0].address), host.name
+    """Check for hosts with the same address or name."""
+    link, name = host.core.links[0], host.name
+    own = mac_text(link.address)
     if survey.echoes:
-        yield problem(
-            "address",
-            f"{count_of(survey.echoes, 'frame')} of this host returned to it",
-            "the network has a loop: enable spanning tree",
-        )
+        yield finding("loop", frames=count_of(survey.echoes, "frame"))
     if survey.impostors:
-        yield problem(
-            "address",
-            f"another host uses the same address {own} ({count_of(survey.impostors, 'frame')})",
-            f"give one of them another: ip link set {host.core.links[0].name} address 02:…",
-        )
+        yield finding("same-address", name=link.name, address=own, frames=count_of(survey.impostors, "frame"))
     if not survey.echoes and not survey.impostors:
-        yield ok("address", f"no other host uses the address {own}")
+        yield finding("address-unique", address=own)
     same = [each.address for each in hosts if each.name == name]
-    if same:
-        have = "has" if len(same) == 1 else "have"
-        yield problem("name", f"{_some(same)} {have} the same name {name}", "choose another name: --name NAME")
-    else:
-        yield ok("name", f"no other host has the name {name}")
+    others = f"{_some(same)} {'has' if len(same) == 1 else 'have'}"
+    yield finding("same-name" if same else "name-unique", name=name, others=others)
 
 
 def check_peers(hosts: list[SurveyedHost], dialect: Dialect, length: int | None) -> Iterator[DoctorFinding]:
-    """Check each peer: whether it answers, its dialect, and whether long frames reach it."""
+    """Check every other host: whether it answers, in which dialect, and to frames of ``length`` bytes."""
     if not any(each.heard for each in hosts):
-        yield warning(
-            "peers",
-            "no other host was heard, so nothing could be tested with one",
-            "start one on another computer on this Ethernet (mxwire serve -i IF), and try again",
-        )
+        yield finding("no-other-host")
     for each in hosts:
         yield from _peer(each, dialect, length)
 
 
-def _about(
-    found: SurveyedHost, check: str, level: DoctorLevel, one: str, several: str, advice: str | None = None
-) -> DoctorFinding:
-    """Make a finding about a host; ``{}`` in both texts stands for the host or hosts."""
-    text = one.format(f"{found.name or 'the host'} ({found.address})")
-    return DoctorFinding(check, level, text, advice, found.address, several)
-
-
 def _peer(found: SurveyedHost, dialect: Dialect, length: int | None) -> Iterator[DoctorFinding]:
     if not found.heard:
-        yield _about(
-            found,
-            "peers",
-            DoctorLevel.WARNING,
-            "no frame arrived from {}, which is only known from --peers, or from another process",
-            "no frame arrived from {}, which are only known from --peers, or from another process",
-            "check that a host runs there, on this Ethernet",
-        )
+        yield finding("peer-silent", found)
         return
     if not found.answers:
-        seen = ("announces itself", "announce themselves") if found.announced else ("sends frames", "send frames")
-        yield _about(
-            found,
-            "peers",
-            DoctorLevel.WARNING,
-            f"{{}} {seen[0]}, but does not answer host queries",
-            f"{{}} {seen[1]}, but do not answer host queries",
-            "a host answers those that it knows: omit --no-announce, or add a static peer for this host there",
-        )
+        yield finding("peer-announced" if found.announced else "peer-mute", found)
         return
     time = "" if found.answer_ns is None else f", the fastest in {found.answer_ns / 1e6:.3f} ms"
-    answered = f"{{}} answered {found.answers} of {found.queries} host queries{time}"
-    yield _about(found, "peers", DoctorLevel.OK, answered, "{} answered host queries")
-    if found.dialect is not None:
-        yield _dialect(found, dialect)
-    if found.long_frames is not None and length is not None:
-        yield _long(found, length)
-
-
-def _dialect(found: SurveyedHost, dialect: Dialect) -> DoctorFinding:
+    yield finding("peer-answers", found, answers=found.answers, queries=found.queries, time=time)
     used = found.dialect
-    if used in (dialect.family, dialect.name):
-        same = f"{used}, as this host does"
-        return _about(found, "dialect", DoctorLevel.OK, f"{{}} uses {same}", f"{{}} use {same}")
-    other = f"{used}, and this host {dialect}: longer messages between them will not work"
-    remote = "omx:M, with the M that it was built with" if used == "omx" else used
-    advice = f"use the same on all hosts: --dialect {remote}"
-    return _about(found, "dialect", DoctorLevel.PROBLEM, f"{{}} uses {other}", f"{{}} use {other}", advice)
-
-
-def _long(found: SurveyedHost, length: int) -> DoctorFinding:
-    if found.long_frames:
-        text = f"frames of {length} bytes reach {{}}"
-        return _about(found, "long-frames", DoctorLevel.OK, text, text)
-    text = f"frames of {length} bytes do not reach {{}}, but short ones do"
-    advice = f"raise the MTU there and of all switches on the path to at least {length - HEADER_SIZE}"
-    return _about(found, "long-frames", DoctorLevel.PROBLEM, text, text, advice)
+    if used is not None:
+        same = used in (dialect.family, dialect.name)
+        remote = "omx:M, with the M that it was built with" if used == "omx" else used
+        yield finding("dialect-same" if same else "dialect-differs", found, used=used, dialect=dialect, remote=remote)
+    if found.long_frames is not None and length is not None:
+        kind = "long-frames" if found.long_frames else "long-frames-lost"
+        yield finding(kind, found, length=length, mtu=length - HEADER_SIZE)
 
 
 # Many hosts.
@@ -460,15 +327,16 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
     try:
         yield check_xdp(interface, xdp_program(found.index), read_hardware(interface).queues, refusal)
     except OSError:
-        yield warning("af-xdp", "the kernel does not report XDP programs (rtnetlink)", None)
+        yield finding("xdp-unknown")
     try:
         tap = Tap.open(interface, promiscuous=False)
     except LinkError as error:
         text, _, advice = str(error).partition(": use ")
-        yield problem("permission", text, f"use {advice}" if advice else "get the capability and try again")
+        use = f"use {advice}" if advice else "get the capability and try again"
+        yield finding("not-permitted", reason=text, advice=use)
         return
     with tap:
-        yield ok("permission", "raw Ethernet frames are permitted")
+        yield finding("permitted")
         if found.up and found.carrier:
             with Host.open(interface, dialect=dialect, small_mtu=True, background=False, **options) as host:
                 yield from run_host(host, tap, dialect, seconds)
@@ -476,9 +344,7 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
 
 def check_local(refusal: str | None) -> DoctorFinding:
     """Report the number of copies of large messages between processes of this machine; ``refusal`` prevents one."""
-    if refusal is None:
-        return ok("local", "large messages between processes of this machine are copied once (process_vm_readv)")
-    return ok("local", f"large messages between processes of this machine are copied twice: {refusal}")
+    return finding("copied-once" if refusal is None else "copied-twice", refusal=refusal)
 
 
 def _listeners(found: NetworkInterface) -> Iterator[DoctorFinding]:
@@ -486,6 +352,6 @@ def _listeners(found: NetworkInterface) -> Iterator[DoctorFinding]:
         sockets = packet_sockets(found.index, ETHERTYPE_MXOE)
         handlers = kernel_handlers(found.name, ETHERTYPE_MXOE)
     except (OSError, ValueError, IndexError):
-        yield warning("ethertype", "the kernel does not report other receivers of MXoE frames (/proc/net)", None)
+        yield finding("listeners-unknown")
         return
     yield from check_listeners(found.name, sockets, handlers)
