@@ -207,6 +207,10 @@ class Survey:
             notes.answers += 1
             took = max(0, now - sent)
             notes.best = took if notes.best is None else min(notes.best, took)
+            peer = self._core.node.peers.by_address(frame.src_mac)
+            # The engine takes replies to its own queries only, and queries no host whose name another process shares.
+            if peer is not None and peer.index_for(0) == NO_PEER_INDEX:
+                peer.learn(0, frame.src_dst_peer_index)
 
     def _refused(self, frame: NackMcp) -> None:
         answer = dialect_answer(frame)
