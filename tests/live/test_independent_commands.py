@@ -15,7 +15,7 @@ DIALECTS = ("mxoe", "omx:1500", "omx:9000")
 KINDS = tuple(messages())
 ALPHA = ("--name", "alpha:0", "--endpoint", "9")
 BETA = ("--name", "beta:0", "--endpoint", "5")
-CLIENT = (*BETA, "--role", "client", "--to", "alpha:0", "--to-endpoint", "9", "--first-place", "259")
+CLIENT = (*BETA, "--role", "client", "--to", "alpha:0", "--to-endpoint", "9", "--first-place", "259", "--listen-first")
 LENGTHS = (5, 100, 32768, 32769, 3_000_001)
 
 

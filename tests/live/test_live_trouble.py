@@ -113,7 +113,7 @@ def test_two_dialects_are_distinguished_and_named(jumbo_cable, tmp_path, dialect
         near, "receive", "--endpoint", "0", *ALPHA, "--dialect", theirs, "-o", str(tmp_path / "got")
     ) as receiver:
         receiver.until("waiting")
-        done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "message"), "--dialect", ours, "--timeout", "4")
+        done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "message"), "--dialect", ours, "--timeout", "2")
         assert done.code == 1
         receiver.end()
     output = done.err + "".join(receiver.complained)

@@ -24,7 +24,7 @@ from mxwire.wire.packets import Announcement
 from tests.forked import ROOT, program
 from tests.host.agents import echo
 
-from .commands import INTERRUPTED, mxwire, running
+from .commands import INTERRUPTED, mxwire, running, start
 from .namespaces import Laboratory, Port
 
 PATIENCE = 30.0
@@ -142,7 +142,8 @@ def test_hosts_of_another_interface_stay_there(laboratory: Laboratory):
     ):
         for each in (one, two, three):
             each.until("echo on")
-        shown = {each.interface: mxwire(each, "discover", "--name", "middle").out for each in (near, other)}
+        discovers = {each.interface: start(each, "discover", "--name", "middle") for each in (near, other)}
+        shown = {interface: discover.finish().out for interface, discover in discovers.items()}
     assert "left:0" in shown["mx0"] and "right:0" not in shown["mx0"], shown
     assert "right:0" in shown["mx1"] and "left:0" not in shown["mx1"], shown
 

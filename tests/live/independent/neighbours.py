@@ -12,6 +12,8 @@ SERIES = 8
 SERIES_INTERVAL = 1.0
 LONG_INTERVAL = 180.0
 QUERY_INTERVAL = 5.0
+LISTENING = 2.5
+"""Seconds without an announcement, which others repeat once per second, until a host announces itself first."""
 MAGIC = 0x13052008
 
 MAY_BE_UNKNOWN = ("CONNECT_REQUEST", "CONNECT_REPLY", "NACK_LIB", "NACK_MCP")
@@ -53,8 +55,8 @@ class Neighbours:
     send: Send
     journal: Journal
     listening_first: bool = False
-    """True if another host must be heard before the first announcement: its query is not dropped then, which it would
-    repeat only after 5 s."""
+    """True if another host must be heard before the first announcement, or not be heard for a while: the query of a
+    host that announces itself is not dropped then, which it would repeat only after 5 s."""
     table: dict[bytes, Neighbour] = field(default_factory=dict)
     _left: int = SERIES
     _announce_at: float = 0.0
@@ -75,8 +77,9 @@ class Neighbours:
     def on_time(self, now: float) -> float:
         """Transmit due announcements and queries; return the next deadline."""
         if self.listening_first:
-            return float("inf")
+            self._announce_at = self._announce_at or now + LISTENING
         if self.announcing and now >= self._announce_at:
+            self.listening_first = False
             self._announce()
             self._left -= 1
             self._announce_at = now + (SERIES_INTERVAL if self._left > 0 else LONG_INTERVAL)
@@ -95,7 +98,7 @@ class Neighbours:
         entry = self.add(mac[2:])
         entry.serial = frame["serial"]
         if self.listening_first:
-            self.listening_first = False
+            self.listening_first, self._announce_at = False, now
             self.on_time(now)
         if not known:
             self._left = SERIES

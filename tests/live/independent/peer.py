@@ -59,7 +59,7 @@ class Settings:
     announcing: bool = True
     """False for a host that finds others in a static table only."""
     listening_first: bool = False
-    """True if it announces itself only when it has heard another host."""
+    """True if it first waits for another host to announce itself."""
     connects_back: bool = True
     provoked: bool = False
     """True if the other side is going to send frames that must be refused, or queries that no host would send."""
@@ -367,7 +367,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument(
         "--patience", type=float, default=30.0, help="longest silence of a server, or search of a client, in seconds"
     )
-    options.add_argument("--listen-first", action="store_true", help="announce when another host was heard")
+    options.add_argument("--listen-first", action="store_true", help="first wait for another host")
     options.add_argument("--static", action="append", default=[], metavar="MAC=NAME", help="no discovery: these hosts")
     options.add_argument("--provoked", action="store_true", help="the other side sends what must be refused")
     options.add_argument(
