@@ -54,6 +54,9 @@ _ROUNDS: Final = 4
 A notified waiter may call the engine again, for example to answer. Two rounds serve one such call; the bound keeps a
 service that always has frames to transmit from starving the receive side.
 """
+_HEAP: Final = 4 << 20
+"""Bytes of frames and copies of messages of a window, the largest block that a host keeps from being returned to the
+kernel."""
 _log = logging.getLogger(__name__)
 
 
@@ -192,6 +195,16 @@ class ExclusiveSection:
                 self._awaited -= 1
 
 
+def _keep_heap() -> None:
+    """Let the C library keep memory that is freed, up to twice ``_HEAP``.
+
+    glibc otherwise returns the end of the heap to the kernel as soon as 128 KiB there are free, so that a window of
+    messages causes a page fault per page. Its limit follows the largest block that was mapped on its own and freed: one
+    is enough, whose memory is not used.
+    """
+    bytes(_HEAP)
+
+
 class _NumberedLink:
     """A link with its number. It holds the bound methods that each message needs, because looking them up takes
     longer."""
@@ -219,6 +232,7 @@ class Core:
         on_event: Callable[[Event], object] | None = None,
         local: SharedMemoryPath | None = None,
     ) -> None:
+        _keep_heap()
         self.links = tuple(links)
         self.local = local
         """Channels to other processes of this machine on the same interfaces."""

@@ -26,7 +26,9 @@ Three costs determine the design of this code, because a round trip of small mes
   without reading the slot behind it (``_quiet``).
 * *Building a batch* has a fixed cost by columns (a few NumPy calls) and a cost per frame one by one; ``_FEW`` is the
   number of frames at which they are equal. The engine pays a similar fixed cost per batch, so up to ``_FEW`` frames of
-  any length are handed over as copies; only if more wait are frames longer than ``SHORT`` left for a batch.
+  any length are handed over as copies; only if more wait are frames longer than ``SHORT`` left for a batch. The native
+  reader is faster one by one at any number: it hands over up to ``_FEW_NATIVE`` copies, which stay in the cache until
+  the engine has stored them, and whose answers do not wait for the frames behind them.
 
 A run of slots never extends past the end of the ring, so that all slots of a batch are contiguous, and ``_by_column``
 is a slice of one structured array. A block is the unit of allocation in the kernel. Slots must not straddle blocks
@@ -54,9 +56,8 @@ BATCH: Final = 1024
 """Largest number of frames per batch."""
 _FEW: Final = 28
 """Number of frames up to which reading headers one by one is faster than by columns."""
-_FEW_NATIVE: Final = 256
-"""The same for the native reader, since the engine handles single frames faster: a batch of 32 full frames took
-twice as long."""
+_FEW_NATIVE: Final = 64
+"""Maximum number of frames that the native reader hands over at once."""
 _LOOKS: Final = (16, 128, BATCH)
 """Slots to search in each step; reading a slot that is still empty costs a cache miss."""
 _NOTE: Final = struct.Struct("IIIHxxII")
@@ -107,8 +108,8 @@ class SlotRing(ReceiveRing):
         self._taken = 0
         self._quiet = False
         """True if a poll has found no frame since the last one was taken."""
-        self._reader: Any = None if native is None else native.SlotReader(self._mapped, slot, _FEW_NATIVE, SHORT)
-        """Native reader of short frames; while it exists, it holds the number of the next slot."""
+        self._reader: Any = None if native is None else native.SlotReader(self._mapped, slot, _FEW_NATIVE, slot)
+        """Native reader, for which no frame is too long; while it exists, it holds the number of the next slot."""
         # Do not store a bound method of this object, because the reference cycle would keep its memory alive.
         self._take_quickly: Callable[[], list[bytes] | None] | None = (
             None if self._reader is None else self._reader.take

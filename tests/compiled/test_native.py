@@ -12,7 +12,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mxwire.errors import InvalidRecordError
@@ -21,6 +21,8 @@ from mxwire.link.ring import SHORT, USER, VLAN_VALID
 from mxwire.protocol.card.replies import REPLY_PARTS
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
+from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.packets import PullReply
 from tests.compiled.test_compiled import compiled  # noqa: F401  # A fixture.
 
@@ -308,6 +310,8 @@ def test_runs_of_replies_are_taken_up_to_the_first_that_does_not_continue_them(
             frames[victim] = memoryview(frames[victim])
         elif how < len(frames[victim]):
             frames[victim] = bytes(each ^ (place == how) for place, each in enumerate(bytes(frames[victim])))
+    # The caller has read the type of the first frame.
+    assume(place >= len(frames) or bytes(frames[place])[TYPE_OFFSET:][:1] == bytes([PacketType.PULL_REPLY]))
     memory, expected, taken = bytearray(6 * PAYLOAD), bytearray(6 * PAYLOAD), 0
     first = None
     for frame in frames[place:]:

@@ -89,6 +89,19 @@ def test_a_few_frames_leave_without_a_batch():
     assert batch.number.tolist() == list(range(first + FEW + 1, first + 2 * FEW + 2))
 
 
+def test_a_link_that_gathers_takes_any_number_of_frames():
+    """Only a caller that wants a batch gets one."""
+    world = World()
+    one, _, there, _ = world.pair()
+    node = world.nodes[0]
+    node.interfaces[0].outgoing.gathers = True
+    for limit, kind in ((FEW, list), (0, FrameBatch)):
+        for number in range(2 * FEW):
+            one.send(there, b"", number)
+        found = node.transmit_few(world.now, limit=limit)
+        assert type(found) is kind and len(found) == 2 * FEW
+
+
 def test_without_timely_timers_wait():
     """R-RTX-01: without ``timely`` new packets leave, and nothing is retransmitted, however late it is."""
     world = World()

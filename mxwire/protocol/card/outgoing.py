@@ -2,7 +2,8 @@
 
 Frames are queued as bytes, except the replies to PULLs: these are queued as objects whose frames are built when the
 link takes them, so that a payload is copied once. Up to ``FEW`` frames are handed to the link as a list of bytes, since
-a batch has a fixed cost of some 20 us; more frames are written into one batch.
+a batch has a fixed cost of some 20 us; more frames are written into one batch. A link that gathers takes a list of any
+length: a batch would copy the data once more, and be complete before its first frame is sent.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class Outgoing:
             self._pieces.append(bulk)
 
     def take(self, now: int, first_number: int, limit: int) -> list[bytes] | FrameBatch:
-        """Take all frames, as bytes if they are at most ``limit``.
+        """Take all frames, as bytes if they are at most ``limit``, or if the link gathers and ``limit`` is not 0.
 
         Otherwise they are one batch with the time ``now`` (ns) and numbers from ``first_number``.
         """
@@ -111,12 +112,13 @@ class Outgoing:
         if not pieces:
             return []
         self._pieces, self.frames, self.bulk_bytes = [], 0, 0
+        single = waiting <= limit or (limit > 0 and self.gathers)
         if self._gathered:
             self._gathered = False
-            if waiting > limit:
+            if not single:
                 # A batch has no gathered frames.
                 pieces = [bytes(each) if type(each) is _GATHERED else each for each in pieces]
-        if waiting <= limit:
+        if single:
             if not bulky:
                 return pieces
             frames: list[Any] = []
