@@ -359,6 +359,34 @@ def test_a_program_that_makes_no_calls_loses_frames_when_the_ring_is_full(interf
         assert all(each.done for each in sends)
 
 
+@pytest.mark.parametrize("progress", ["match", "card"])
+def test_a_send_whose_memory_has_gone_is_aborted(interface, progress):
+    """A file in memory becomes shorter after the message was announced, and before it is pulled."""
+    network, length = MemoryNetwork(), 1_000_000
+    with (
+        agent_on(network.attach(interface), name="alpha"),
+        Host(network.attach("b"), name="beta") as beta,
+        Host.open(interface, agent=progress) as host,
+    ):
+        endpoint, far = host.open_endpoint(1), beta.open_endpoint(0)
+        partner = endpoint.connect("beta", 0, timeout=PATIENCE)
+        descriptor = os.memfd_create("shortened", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, length)
+        memory = mmap.mmap(descriptor, length)
+        memory[:] = bytes([1]) * length
+        send = endpoint.isend(partner, memory, 3)
+        far.probe(3, timeout=PATIENCE)
+        os.ftruncate(descriptor, 0)
+        os.close(descriptor)
+        assert not any(bytes(far.receive(3, timeout=PATIENCE)))
+        with pytest.raises(HostError) as error:
+            endpoint.wait(send, PATIENCE)
+        assert error.value.status is Status.MESSAGE_ABORTED
+        send = endpoint.isend(partner, bytes([2]) * length, 4)
+        assert bytes(far.receive(4, timeout=PATIENCE)) == bytes([2]) * length
+        assert endpoint.wait(send, PATIENCE) is Status.SUCCESS
+
+
 def connected(far: Endpoint, host: Host) -> Partner:
     """Connect to endpoint 1 of a host that runs only within its calls."""
     connecting = far.iconnect(host.addresses[0], 1)

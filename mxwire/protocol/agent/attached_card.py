@@ -22,6 +22,8 @@ from mxwire.protocol.agent.records import (
     AgentHead,
     AgentRecord,
     RecordFlag,
+    partner_number,
+    region_number,
 )
 from mxwire.protocol.agent.served_card import arrival_of
 from mxwire.protocol.arguments import Segments
@@ -41,7 +43,6 @@ from mxwire.wire.packets import ConnectReply, ConnectRequest
 _NO_FRAMES: Final[list[bytes]] = []
 _ALL: Final = 1 << 30
 """A number of frames that no pass reaches."""
-_HALF: Final = 32
 
 
 class AnnouncedRegions(RegionTable):
@@ -66,7 +67,7 @@ class AnnouncedRegions(RegionTable):
             handle=card.handle,
             number=number,
             partner=int.from_bytes(partner, "big"),
-            mask=region.number << _HALF | region.use,
+            mask=region_number(region.number, region.use),
             length=memory.length,
             extra=offset,
             data=memory.copy() if inline else places,
@@ -79,7 +80,7 @@ class AnnouncedRegions(RegionTable):
         card = self._card
         # The requests of an endpoint that closes end after its card's side has.
         if not card.closed:
-            card.agent.out.put(AgentRecord.WITHDRAW, handle=card.handle, mask=region.number << _HALF)
+            card.agent.out.put(AgentRecord.WITHDRAW, handle=card.handle, mask=region_number(region.number))
 
 
 class DistantCard(CardEndpoint):
@@ -112,7 +113,7 @@ class DistantCard(CardEndpoint):
             flags=RecordFlag.IN_PLACE if places else 0,
             handle=self.handle,
             number=number,
-            partner=source.peer.index << 8 | source.endpoint,
+            partner=partner_number(source.peer.index, source.endpoint),
             length=total,
             data=PULL_SOURCE.pack(source.session, source.region, source.use, source.offset, pull.limit) + places,
         )
@@ -122,6 +123,11 @@ class DistantCard(CardEndpoint):
         """Take a record of the card's side at the agent."""
         if head.kind == AgentRecord.ARRIVED:
             self._take_arrival(head, data)
+            return
+        if head.kind == AgentRecord.FAILED:
+            region = self.regions.at(head.region)
+            if region is not None and region.use == head.use:
+                region.failed = True
             return
         pull = self.pulls.get(head.number)
         if pull is None:
@@ -141,7 +147,7 @@ class DistantCard(CardEndpoint):
             raise InvalidRecordError("an unknown kind of record")
 
     def _take_arrival(self, head: AgentHead, data: bytes | memoryview) -> None:
-        peer = self.agent.peers.entries.get(head.partner >> 8)
+        peer = self.agent.peers.entries.get(head.peer_index)
         if peer is None:
             raise InvalidRecordError("a frame of an unknown peer")
         arrival = arrival_of(peer, head, data, self.port.codec)

@@ -20,6 +20,8 @@ from mxwire.protocol.agent.records import (
     AgentHead,
     AgentRecord,
     RecordFlag,
+    partner_number,
+    split_partner,
 )
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
@@ -515,8 +517,9 @@ class AttachedEndpoint(EngineEndpoint):
             request.ended(status, 0)
 
     def _partner_at(self, place: int) -> Partner | None:
-        peer = self.agent.peers.entries.get(place >> 8)
-        return None if peer is None else self.partner(peer, place & ENDPOINT_NUMBER_MAXIMUM)
+        index, number = split_partner(place)
+        peer = self.agent.peers.entries.get(index)
+        return None if peer is None else self.partner(peer, number)
 
 
 def _at_agent(endpoint: LibraryEndpoint) -> AttachedEndpoint:
@@ -525,4 +528,4 @@ def _at_agent(endpoint: LibraryEndpoint) -> AttachedEndpoint:
 
 
 def _place(partner: Partner) -> int:
-    return partner.peer.index << 8 | partner.number
+    return partner_number(partner.peer.index, partner.number)

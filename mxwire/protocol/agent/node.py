@@ -275,6 +275,8 @@ class AgentNode(Node):
     def _take_all(self) -> None:
         channel = self.channel
         try:
+            # Unlike the agent's loop (``served.py``), this one has no other side to let have its turn, and it notices
+            # the end of the channel only after the last record before it.
             for _ in range(_RECORDS):
                 record = channel.peek()
                 if record is None:

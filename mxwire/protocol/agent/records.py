@@ -49,7 +49,8 @@ TAKEN      (``card``) number of arrivals whose slots are free      none
 
 Unasked, the agent sends PEER (an entry of its peer table, before any record that refers to it), UNEXPECTED (the number
 of unexpected messages of an endpoint, when it has changed), TRANSMITTED (of a connect), EVENT (a partner that has
-restarted, or was lost), and ARRIVED (``card``: a frame that the card has accepted).
+restarted, or was lost), and ``card``: ARRIVED (a frame that the card has accepted), after FAILED (a region whose memory
+could not be read) if the frame is its NOTIFY.
 
 **Memory.** A message of up to 32 KiB is in a record. The agent reads and writes a longer one in the memory of the
 application, by the addresses in the record of the call (``remote_segments.py``), so that it is copied once, as by the
@@ -83,21 +84,24 @@ from mxwire.errors import InvalidRecordError, MxwireError
 from mxwire.native import quick_struct
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.corridor import SHARED_THRESHOLD
+from mxwire.protocol.library.endpoint import ENDPOINT_NUMBER_MAXIMUM
 from mxwire.protocol.neighbours import LocalChannel
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 
-AGENT_VERSION: Final = 2
+AGENT_VERSION: Final = 3
 """Version of this protocol; both sides must have the same."""
 INLINE_MAXIMUM: Final = 8 * SHARED_THRESHOLD
 """Maximum number of bytes of a message in one record."""
 AGENT_HEAD: Final[Any] = quick_struct(Struct("=BBHI6Q"))
 """Kind, status, flags, handle of the endpoint, number of the request, partner, match information, mask, length, and a
-further number, whose meaning depends on the kind. A partner is an index of the agent's peer table and, in the lowest
-byte, an endpoint number."""
+further number, whose meaning depends on the kind. :func:`partner_number` and :func:`region_number` pack two numbers
+into one of these."""
 AGENT_HEAD_SIZE: Final[int] = AGENT_HEAD.size
 _pack: Final[Callable[..., bytes]] = AGENT_HEAD.pack
 _unpack: Final[Callable[..., tuple[int, int, int, int, int, int, int, int, int, int]]] = AGENT_HEAD.unpack_from
 NO_PARTNER: Final = (1 << 64) - 1
+_ENDPOINT_BITS: Final = 8
+_USE_BITS: Final = 32
 ANY_ENDPOINT: Final = 0xFFFF_FFFF
 """Number of an endpoint that the agent is to choose."""
 OPEN_OPTIONS: Final = Struct("=IIQBBBB")
@@ -157,6 +161,7 @@ class AgentRecord(IntEnum):
     WITHDRAW = 69
     ARRIVED = 70
     PULL_ENDED = 71
+    FAILED = 72
 
 
 class RecordFlag(IntEnum):
@@ -192,6 +197,21 @@ class AgentRefusalError(LocalProtocolError):
     """A call that the agent has refused."""
 
 
+def partner_number(index: int, endpoint: int) -> int:
+    """The number of a partner: its index in the agent's peer table, and its endpoint number."""
+    return index << _ENDPOINT_BITS | endpoint
+
+
+def split_partner(number: int) -> tuple[int, int]:
+    """Index and endpoint number of a partner's number."""
+    return number >> _ENDPOINT_BITS, number & ENDPOINT_NUMBER_MAXIMUM
+
+
+def region_number(region: int, use: int = 0) -> int:
+    """The number of a region in the place of the mask: its id on the wire, and its use counter."""
+    return region << _USE_BITS | use
+
+
 class AgentHead:
     """The head of a record, decoded."""
 
@@ -216,6 +236,26 @@ class AgentHead:
         self.mask: int = fields[7]
         self.length: int = fields[8]
         self.extra: int = fields[9]
+
+    @property
+    def peer_index(self) -> int:
+        """The index of the partner in the agent's peer table."""
+        return split_partner(self.partner)[0]
+
+    @property
+    def endpoint(self) -> int:
+        """The endpoint number of the partner."""
+        return split_partner(self.partner)[1]
+
+    @property
+    def region(self) -> int:
+        """The id of a region, which may be too high."""
+        return self.mask >> _USE_BITS
+
+    @property
+    def use(self) -> int:
+        """The use counter of a region, which may be too high."""
+        return self.mask & (1 << _USE_BITS) - 1
 
     @property
     def address(self) -> bytes:

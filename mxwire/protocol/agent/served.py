@@ -108,6 +108,7 @@ class ServedClient(ApplicationChannel):
         application must be dropped. ``now`` is the time in ns."""
         channel, self.now = self.channel, now
         try:
+            # Unlike the application's loop (``node.py``), this one has a fault to report, and bounds what it does.
             for _ in range(_RECORDS):
                 record = channel.peek()
                 if record is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mxwire.errors import InvalidRecordError
-from mxwire.protocol.agent.records import PULL_SOURCE, AgentHead, AgentRecord, RecordFlag
+from mxwire.protocol.agent.records import PULL_SOURCE, AgentHead, AgentRecord, RecordFlag, region_number
 from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
 from mxwire.protocol.agent.served_side import ApplicationChannel, ServedSide
 from mxwire.protocol.arguments import Segments
@@ -34,8 +34,6 @@ from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
 from mxwire.wire.codec import Codec, Malformed
 
-_HALF: Final = 32
-_LOW: Final = (1 << _HALF) - 1
 _SLOT: Final = 0xFF
 _OFFSET: Final = 0xFFFF
 _FRAME, _EAGER, _LIBACK, _FRAGMENT, _RNDV, _NOTIFY = range(6)
@@ -64,20 +62,19 @@ def arrival_fields(arrival: Arrival, codec: Codec) -> dict[str, Any]:
             "flags": _RNDV,
             "number": number,
             "match_info": arrival.match_info,
-            "mask": arrival.region << _HALF | arrival.use,
+            "mask": region_number(arrival.region, arrival.use),
             "length": arrival.length,
             "extra": arrival.offset,
         }
     if isinstance(arrival, NotifyArrival):
-        mask = arrival.region << _HALF | arrival.use
+        mask = region_number(arrival.region, arrival.use)
         return {"flags": _NOTIFY, "number": number, "mask": mask, "length": arrival.transferred}
     return {"flags": _FRAME, "number": number, "data": codec.build(arrival.frame)}
 
 
 def arrival_of(peer: Peer, head: AgentHead, data: bytes | memoryview, codec: Codec) -> Arrival:
     """The arrival that a record describes; raise :class:`~mxwire.errors.InvalidRecordError` if there is none."""
-    kind, number = head.flags, head.partner & _SLOT
-    region, use = head.mask >> _HALF, head.mask & _LOW
+    kind, number, region, use = head.flags, head.endpoint, head.region, head.use
     if max(region, use) > _SLOT or head.length > LENGTH_MAXIMUM or head.extra > _OFFSET:
         raise InvalidRecordError("an arrival that no frame can be")
     sequence, piggyback = head.number >> 16 & 0xFFFF, head.number & 0xFFFF
@@ -133,6 +130,8 @@ class ServedCard(ServedSide):
         ring, client = self.card.ring, self.client
         while ring.received.count:
             arrival = ring.received.popleft()
+            if isinstance(arrival, NotifyArrival):
+                self._report_failure(arrival)
             if isinstance(arrival, Arrival):
                 fields = arrival_fields(arrival, self.card.port.codec)
                 place = client.place(arrival.peer, arrival.endpoint)
@@ -140,6 +139,13 @@ class ServedCard(ServedSide):
         while ring.ended.count:
             self._pull_ended(ring.ended.popleft())
         self._start_waiting()
+
+    def _report_failure(self, notify: NotifyArrival) -> None:
+        """Report before a NOTIFY that the memory of its region could not be read, so that the send does not succeed."""
+        memory = self.remote.get(self._regions.get(notify.region, 0))
+        if memory is not None and memory.failed:
+            number = region_number(notify.region, notify.use)
+            self.client.out.put(AgentRecord.FAILED, handle=self.handle, mask=number)
 
     def _pull_ended(self, ended: PullEnded) -> None:
         number, memory = ended.context
@@ -175,7 +181,7 @@ class ServedCard(ServedSide):
             raise InvalidRecordError("a pull without a source, or more of them than handles")
         session, region, use, offset, limit = PULL_SOURCE.unpack_from(data)
         self._pulling.add(head.number)
-        peer = self.client.node.peers.at(head.partner >> 8)
+        peer = self.client.node.peers.at(head.peer_index)
         if peer is None:
             # It has just left the table.
             self._end_pull(head.number, Status.REMOTE_ENDPOINT_UNREACHABLE)
@@ -191,7 +197,7 @@ class ServedCard(ServedSide):
             return
         if memory.length < total:
             raise InvalidRecordError("a pull into shorter memory")
-        source = PullSource(peer, head.partner & _SLOT, session, region, use, offset)
+        source = PullSource(peer, head.endpoint, session, region, use, offset)
         self._waiting.append((head.number, source, memory, total, limit))
         self._start_waiting()
 
@@ -214,7 +220,7 @@ class ServedCard(ServedSide):
 
     def _announce(self, head: AgentHead, data: bytes | memoryview) -> None:
         """Make a message available for pulling; its region has the number that the library has chosen."""
-        number, use = head.mask >> _HALF, head.mask & _LOW
+        number, use = head.region, head.use
         self._must_be_new(head.number)
         if head.length > LENGTH_MAXIMUM or head.extra > _OFFSET:
             raise InvalidRecordError("an impossible announcement")
@@ -234,10 +240,9 @@ class ServedCard(ServedSide):
             self._withdraw(head, b"")
 
     def _withdraw(self, head: AgentHead, _data: bytes | memoryview) -> None:
-        number = head.mask >> _HALF
-        held = self._regions.pop(number, None)
+        held = self._regions.pop(head.region, None)
         if held is not None:
-            self.card.regions.withdraw(number)
+            self.card.regions.withdraw(head.region)
             self.release(held)
 
 

@@ -21,12 +21,13 @@ from mxwire.protocol.agent.records import (
     AgentHead,
     AgentRecord,
     RecordFlag,
+    split_partner,
 )
 from mxwire.protocol.agent.remote_segments import RemoteSegments, SharedSegments
 from mxwire.protocol.agent.served_side import ApplicationChannel, ServedSide
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.library.connect import ConnectCall
-from mxwire.protocol.library.endpoint import ENDPOINT_NUMBER_MAXIMUM, LENGTH_MAXIMUM, EngineEndpoint
+from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.partner import Event, Partner, Request
 from mxwire.protocol.library.receive import Receive
@@ -106,7 +107,7 @@ class ServedEndpoint(ServedSide):
     def _partner(self, place: int) -> Partner | None:
         """The partner with a peer index and an endpoint number, if the endpoint has it."""
         engine = self.engine
-        index, number = place >> 8, place & ENDPOINT_NUMBER_MAXIMUM
+        index, number = split_partner(place)
         found = engine.partners.get((index, number))
         if found is None and number == engine.number and index <= NO_PEER_INDEX:
             peer = self.client.node.peers.at(index)
@@ -121,9 +122,7 @@ class ServedEndpoint(ServedSide):
         if not self._number(head):
             return
         try:
-            request = self.engine.connect(
-                head.partner >> 8, head.partner & ENDPOINT_NUMBER_MAXIMUM, head.extra, match_info=head.match_info
-            )
+            request = self.engine.connect(head.peer_index, head.endpoint, head.extra, match_info=head.match_info)
         except LocalProtocolError as error:
             self._end(head.number, error.status)
             return

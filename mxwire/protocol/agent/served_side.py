@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mxwire.errors import InvalidRecordError
-from mxwire.protocol.agent.records import INLINE_MAXIMUM, PLACE, AgentHead, AgentRecord, RecordFlag, RecordOutbox
+from mxwire.protocol.agent.records import (
+    INLINE_MAXIMUM,
+    PLACE,
+    AgentHead,
+    AgentRecord,
+    RecordFlag,
+    RecordOutbox,
+    partner_number,
+)
 from mxwire.protocol.agent.remote_segments import RemoteMemory, RemoteSegments, SharedSegments
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM
@@ -125,7 +133,7 @@ class ApplicationChannel:
     def place(self, peer: Peer, number: int) -> int:
         """Peer index and endpoint number in a record, whose peer the application knows from now on."""
         self.introduce(peer)
-        return peer.index << 8 | number
+        return partner_number(peer.index, number)
 
     def introduce(self, peer: Peer) -> None:
         """Report a peer, unless it is as last reported."""

@@ -67,7 +67,7 @@ class PullRequest:
 class Region:
     """One registered message."""
 
-    __slots__ = ("memory", "number", "offset", "partner", "requested", "use")
+    __slots__ = ("failed", "memory", "number", "offset", "partner", "requested", "use")
 
     def __init__(self, number: int, use: int, offset: int, memory: Segments, partner: bytes) -> None:
         self.number = number
@@ -79,6 +79,8 @@ class Region:
         self.memory = memory
         self.partner = partner
         """Address of the host to which the message is announced; no other host may pull it."""
+        self.failed = False
+        """True if some of the message could not be read, so that its receiver has got other data."""
         self.requested = 0
         """End of the furthest range that was requested, in bytes from the start of the region."""
 

@@ -370,8 +370,12 @@ class LargeSendEvent(StrEnum):
 
 
 def _complete_large(send: LargeSend, _status: Status = Status.SUCCESS) -> None:
-    short = send.pulled < send.length
-    send.finish(Status.MESSAGE_TRUNCATED if short else Status.SUCCESS, send.pulled)
+    region = send.packet.region
+    if region is not None and region.failed:
+        status = Status.MESSAGE_ABORTED
+    else:
+        status = Status.MESSAGE_TRUNCATED if send.pulled < send.length else Status.SUCCESS
+    send.finish(status, send.pulled)
 
 
 def _fail_large(send: LargeSend, status: Status) -> None:
