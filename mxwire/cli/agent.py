@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import LiveOptions, end_like_interrupt, live_options
+from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, counted
+from mxwire.cli.option_class import takes
 from mxwire.cli.options import amount_option, json_option
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@live_options
+@takes(LiveOptions, name="live")
 @amount_option(
     "Seconds after the last frame or record for which the agent polls without sleeping.",
     "--spin",

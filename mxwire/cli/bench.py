@@ -18,10 +18,9 @@ from mxwire.cli.bench_options import (
     BenchOptions,
     CableOptions,
     OtherMachine,
-    bench_options,
-    cable_options,
     conduct,
-    machine_options,
+    memory_option,
+    simulated_option,
     sizes_type,
     stage_opener,
 )
@@ -30,7 +29,8 @@ from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import interface_option, json_option
+from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.options import flag_option, interface_option, json_option
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
@@ -49,10 +49,10 @@ def command() -> None:
 
 
 @command.command()
-@bench_options
-@machine_options
-@cable_options
-@click.option("--interpreted", is_flag=True, help="Do not use a compiled mxwire.")
+@takes(BenchOptions, name="bench")
+@takes(OtherMachine, name="machine")
+@takes(CableOptions, name="cable")
+@flag_option("Do not use a compiled mxwire.", "--interpreted")
 def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interpreted: bool) -> None:
     """Measure where the time goes: copies, system calls, frames, the kernel's protocols, the engine, wake-ups."""
     end_like_interrupt()
@@ -75,54 +75,54 @@ def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interp
     conduct(bench, "Where the time goes", measure_and_calibrate, path_blocks, path_figures)
 
 
-@command.command()
-@click.option(
-    "--over",
-    default="mx,tcp,udp,frames",
-    show_default=True,
-    metavar="CARRIERS",
-    help="Carriers, separated by commas.",
-)
-@click.option(
-    "--sizes",
-    type=sizes_type,
-    metavar="BYTES",
-    help="Lengths of the messages, separated by commas.  [default: powers of 4 up to 1 MiB]",
-)
-@machine_options
-@click.option("--memory", is_flag=True, help="Both sides in this process, without root: shapes and counts only.")
-@click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
-@click.option("--as", "form", type=click.Choice(["netgauge"]), help="Print the file format of netgauge's LogGP.")
-@bench_options
-@cable_options
 @conflicts("-i", "--memory", "--simulated", error=NOT_WITH_INTERFACE)
 @conflicts("--memory", "--delay", "--offloads", "--simulated", "--steering", error="{option}: not with --memory")
 @conflicts("--simulated", "--offloads", "--steering", error="{option}: not with --simulated")
-def logp(
-    over: str,
-    sizes: tuple[int, ...] | None,
-    machine: OtherMachine,
-    memory: bool,
-    simulated: str | None,
-    form: str | None,
-    bench: BenchOptions,
-    cable: CableOptions,
-) -> None:
+@options_class
+class LogpOptions:
+    """The options of mxwire bench logp."""
+
+    over: str = option(
+        "--over",
+        default="mx,tcp,udp,frames",
+        show_default=True,
+        metavar="CARRIERS",
+        help="Carriers, separated by commas.",
+    )
+    sizes: tuple[int, ...] | None = option(
+        "--sizes",
+        type=sizes_type,
+        metavar="BYTES",
+        help="Lengths of the messages, separated by commas.  [default: powers of 4 up to 1 MiB]",
+    )
+    machine: OtherMachine = group(OtherMachine)
+    memory: bool = memory_option
+    simulated: str | None = simulated_option
+    form: str | None = option(
+        "--as", type=click.Choice(["netgauge"]), help="Print the file format of netgauge's LogGP."
+    )
+    bench: BenchOptions = group(BenchOptions)
+    cable: CableOptions = group(CableOptions)
+
+
+@command.command()
+@takes(LogpOptions)
+def logp(given: LogpOptions) -> None:
     """Measure L, o_s, o_r, g and G by two methods, and three bandwidths, of mxwire, TCP, UDP and bare frames."""
     end_like_interrupt()
-    opener = stage_opener(machine, memory, simulated, cable)
+    opener = stage_opener(given.machine, given.memory, given.simulated, given.cable)
     from mxwire.bench.logp import expanded, logp_blocks, logp_figures, measure_logp, netgauge_text
 
-    carriers = expanded([each.strip() for each in over.split(",")])
-    if form and len(carriers) != 1:
+    carriers = expanded([each.strip() for each in given.over.split(",")])
+    if given.form and len(carriers) != 1:
         raise MxwireError("the format of netgauge describes one network: measure one carrier (--over mxoe)")
 
     def measure(options: StudyOptions) -> Recording:
         with opener() as stage:
-            return measure_logp(stage, options, carriers, sizes)
+            return measure_logp(stage, options, carriers, given.sizes)
 
-    text = netgauge_text if form else None
-    conduct(bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=simulated is None)
+    text = netgauge_text if given.form else None
+    conduct(given.bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=given.simulated is None)
 
 
 @command.command()

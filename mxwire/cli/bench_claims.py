@@ -15,7 +15,8 @@ from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
-from mxwire.cli.options import integer_option, json_option
+from mxwire.cli.option_class import argument, option, options_class, takes
+from mxwire.cli.options import flag_option, integer_option, json_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError, check_writable, write_file
 from mxwire.report.json_line import json_line
@@ -41,67 +42,66 @@ _MECHANISMS: Final = (
 _DERIVED: Final = ("median", "least", "p99", "interval")
 
 
-@click.command(cls=Command)
-@click.argument("names", nargs=-1, metavar="[CLAIM]...")
-@click.option(
-    "--from",
-    "sources",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Judge these recordings instead of measuring; may be repeated.",
-)
-@click.option("--model-only", is_flag=True, help="Only the studies in virtual time.")
-@integer_option("Rounds of the live studies.  [default: 9]", "--rounds", least=1, most=1000)
-@click.option("--quick", is_flag=True, help="Short studies: shapes and counts are right, times are not judged.")
-@click.option(
-    *("-w", "--write"),
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the recordings of all studies to FILE, as JSON Lines; after each study, so that a run can be resumed.",
-)
-@click.option("--resume", is_flag=True, help="Keep the studies that the FILE of -w has complete, and run the others.")
 @requires("--resume", one_of=("-w",), error="--resume continues the recording of -w: add -w FILE")
 @conflicts("--from", "--resume", error="{option}: not with --from, which measures nothing")
-@click.option(
-    "--html",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write a site to DIR: a page with the claims.",
-)
-@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write it as Markdown.")
-@json_option("JSON Lines: one object per claim.")
-def claims(
-    names: tuple[str, ...],
-    sources: tuple[Path, ...],
-    model_only: bool,
-    rounds: int | None,
-    quick: bool,
-    write: Path | None,
-    resume: bool,
-    html: Path | None,
-    markdown: Path | None,
-    as_json: bool,
-) -> None:
+@options_class
+class ClaimsOptions:
+    """The options of mxwire bench claims."""
+
+    names: tuple[str, ...] = argument(nargs=-1, metavar="[CLAIM]...")
+    sources: tuple[Path, ...] = option(
+        "--from",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Judge these recordings instead of measuring; may be repeated.",
+    )
+    model_only: bool = flag_option("Only the studies in virtual time.", "--model-only")
+    rounds: int | None = integer_option("Rounds of the live studies.  [default: 9]", "--rounds", least=1, most=1000)
+    quick: bool = flag_option("Short studies: shapes and counts are right, times are not judged.", "--quick")
+    write: Path | None = option(
+        "-w",
+        "--write",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write the recordings of all studies to FILE, as JSON Lines; after each study, so that a run can be "
+        "resumed.",
+    )
+    resume: bool = flag_option("Keep the studies that the FILE of -w has complete, and run the others.", "--resume")
+    html: Path | None = option(
+        "--html",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Write a site to DIR: a page with the claims.",
+    )
+    markdown: Path | None = option(
+        "--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write it as Markdown."
+    )
+    as_json: bool = json_option("JSON Lines: one object per claim.")
+
+
+@click.command(cls=Command)
+@takes(ClaimsOptions)
+def claims(options: ClaimsOptions) -> None:
     """Judge the claims of the papers on user-space communication by studies of this machine."""
     end_like_interrupt()
     from mxwire.bench.claims.claim import ClaimEvidence, record_of
     from mxwire.bench.claims.page import claim_blocks, conditions_blocks, judged, page, read_evidence
     from mxwire.report.document import show
 
-    judged(ClaimEvidence([]), names)
-    bench = BenchOptions(rounds, quick, as_json, write, None, html)
-    bench.check(live=not sources and not model_only)
-    if markdown is not None:
-        check_writable(markdown)
+    judged(ClaimEvidence([]), options.names)
+    bench = BenchOptions(options.rounds, options.quick, options.as_json, options.write, None, options.html)
+    bench.check(live=not options.sources and not options.model_only)
+    if options.markdown is not None:
+        check_writable(options.markdown)
     interrupted = failed = False
-    if sources:
-        evidence = read_evidence(sources)
+    if options.sources:
+        evidence = read_evidence(options.sources)
     else:
         recordings: list[Recording] = []
-        before = _resumable(write, bench.study) if resume and write is not None else {}
+        before = _resumable(options.write, bench.study) if options.resume and options.write is not None else {}
         try:
-            for study, virtual, measure in _studies(model_only):
+            for study, virtual, measure in _studies(options.model_only):
                 if (study, virtual) in before:
                     recordings.append(before[study, virtual])
                     note(f"{study}: kept from {recordings[-1].conditions.time}")
@@ -111,27 +111,27 @@ def claims(
                 except MxwireError as error:
                     failed = True
                     note(f"{study}: not measured: {error}")
-                if write is not None:
-                    _write(write, [each for each in recordings if each.series])
+                if options.write is not None:
+                    _write(options.write, [each for each in recordings if each.series])
         except KeyboardInterrupt:
             interrupted = True
         evidence = ClaimEvidence([each for each in recordings if each.series])
         LiveLine().show("")
-    if write is not None:
+    if options.write is not None:
         if evidence.recordings:
-            _write(write, evidence.recordings)
+            _write(options.write, evidence.recordings)
         else:
-            note(f"{write}: not written: nothing was measured")
-    verdicts = judged(evidence, names)
-    if as_json:
+            note(f"{options.write}: not written: nothing was measured")
+    verdicts = judged(evidence, options.names)
+    if options.as_json:
         for each in verdicts:
             click.echo(json_line(record_of(*each)))
     else:
         show([*claim_blocks(verdicts), *conditions_blocks(evidence.recordings)])
-    if markdown is not None:
-        write_file(markdown, page(evidence))
-    if html is not None:
-        _page(html, evidence, verdicts)
+    if options.markdown is not None:
+        write_file(options.markdown, page(evidence))
+    if options.html is not None:
+        _page(options.html, evidence, verdicts)
     unfinished = [recording for recording in evidence.recordings if not recording.complete]
     for recording in unfinished:
         reason = recording.remarks[-1] if recording.remarks else "its recording has no end"

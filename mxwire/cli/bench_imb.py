@@ -13,15 +13,16 @@ from mxwire.cli.bench_options import (
     NOT_WITH_INTERFACE,
     BenchOptions,
     OtherMachine,
-    bench_options,
     conduct,
-    machine_options,
+    names_option,
     rank_surroundings,
+    simulated_option,
 )
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
-from mxwire.cli.options import integer_option
+from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.options import flag_option, integer_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -32,56 +33,41 @@ if TYPE_CHECKING:
 _TITLE: Final = "Benchmarks of IMB"
 
 
-def split_names(_: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """The names of a list with commas; none without the option."""
-    if value is None:
-        return ()
-    names = tuple(dict.fromkeys(each.strip() for each in value.split(",") if each.strip()))
-    if not names:
-        raise click.BadParameter("name at least one", param=parameter)
-    return names
+@conflicts("-i", "--simulated", "--mtu", error=NOT_WITH_INTERFACE)
+@options_class
+class ImbOptions:
+    """The options of mxwire bench imb."""
+
+    benchmarks: tuple[str, ...] = argument(nargs=-1, metavar="[BENCHMARK]...")
+    bench: BenchOptions = group(BenchOptions)
+    over: tuple[str, ...] = names_option(
+        "Carriers, separated by commas: mx, tcp.  [default: mx]", "--over", default="mx"
+    )
+    ranks: int = integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
+    simulated: str | None = simulated_option
+    dialect: str = option(
+        "--dialect", metavar="mxoe|omx:M", default="mxoe", show_default=True, help="Dialect of the hosts."
+    )
+    mtu: int | None = integer_option(
+        "MTU of the link.  [default: at least 9000]", "--mtu", least=1500, most=65535, metavar="BYTES"
+    )
+    largest: int = integer_option("Longest message.", "--largest", most=1 << 26, default=4 << 20, metavar="BYTES")
+    algorithm: str | None = option(
+        "--algorithm", metavar="NAME", help="Algorithm of the collectives.  [default: by length]"
+    )
+    machine: OtherMachine = group(OtherMachine)
+    neighbours: bool = flag_option("Neighbouring ranks on one host.  [default: on both in turn]", "--neighbours")
+    columns: str | None = option(
+        "--format",
+        type=click.Choice(["imb", "osu", "table"]),
+        help="Columns of IMB or OSU, which then times collectives its own way, or a table with confidence intervals.  "
+        "[default: imb, or osu for its tests]",
+    )
 
 
 @click.command(cls=Command)
-@click.argument("benchmarks", nargs=-1, metavar="[BENCHMARK]...")
-@bench_options
-@click.option(
-    "--over",
-    default="mx",
-    callback=split_names,
-    metavar="LIST",
-    help="Carriers, separated by commas: mx, tcp.  [default: mx]",
-)
-@integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
-@click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
-@click.option("--dialect", metavar="mxoe|omx:M", default="mxoe", show_default=True, help="Dialect of the hosts.")
-@integer_option("MTU of the link.  [default: at least 9000]", "--mtu", least=1500, most=65535, metavar="BYTES")
-@integer_option("Longest message.", "--largest", most=1 << 26, default=4 << 20, metavar="BYTES")
-@click.option("--algorithm", metavar="NAME", help="Algorithm of the collectives.  [default: by length]")
-@machine_options
-@click.option("--neighbours", is_flag=True, help="Neighbouring ranks on one host.  [default: on both in turn]")
-@click.option(
-    "--format",
-    "columns",
-    type=click.Choice(["imb", "osu", "table"]),
-    help="Columns of IMB or OSU, which then times collectives its own way, or a table with confidence intervals.  "
-    "[default: imb, or osu for its tests]",
-)
-@conflicts("-i", "--simulated", "--mtu", error=NOT_WITH_INTERFACE)
-def imb(
-    benchmarks: tuple[str, ...],
-    bench: BenchOptions,
-    over: tuple[str, ...],
-    ranks: int,
-    simulated: str | None,
-    dialect: str,
-    mtu: int | None,
-    largest: int,
-    algorithm: str | None,
-    neighbours: bool,
-    columns: str | None,
-    machine: OtherMachine,
-) -> None:
+@takes(ImbOptions)
+def imb(options: ImbOptions) -> None:
     """Run message patterns and collectives over mxwire and TCP, in the columns of IMB or OSU."""
     end_like_interrupt()
     from mxwire.bench.imb.patterns import BENCHMARKS, OSU, as_osu, benchmark_by_name
@@ -89,29 +75,40 @@ def imb(
     from mxwire.bench.imb.study import ImbStudy, carriers_of, run_imb
     from mxwire.bench.report import study_blocks
 
-    chosen = tuple(dict.fromkeys(benchmark_by_name(each) for each in benchmarks)) or tuple(BENCHMARKS.values())
+    chosen = tuple(dict.fromkeys(benchmark_by_name(each) for each in options.benchmarks)) or tuple(BENCHMARKS.values())
+    columns = options.columns
     if columns is None:
         columns = "osu" if all(each.name in OSU for each in chosen) else "imb"
     if columns == "osu":
         chosen = tuple(dict.fromkeys(as_osu(each) if each.name not in OSU else each for each in chosen))
-    if algorithm is not None:
+    if options.algorithm is not None:
         collectives = [each for each in chosen if each.operation is not None]
         if not collectives:
-            raise MxwireError(f"--algorithm {algorithm}: {chosen[0].name} is not a collective, and has no algorithms")
+            raise MxwireError(
+                f"--algorithm {options.algorithm}: {chosen[0].name} is not a collective, and has no algorithms"
+            )
         for each in collectives:
-            each.algorithm(0, algorithm)
-    if simulated is None and ranks > RANKS_MAXIMUM:
-        raise MxwireError(f"{ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}; --simulated has up to 16")
+            each.algorithm(0, options.algorithm)
+    if options.simulated is None and options.ranks > RANKS_MAXIMUM:
+        raise MxwireError(f"{options.ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}; --simulated has up to 16")
     study = ImbStudy(
         chosen,
-        carriers_of(over, ranks, dialect, neighbours, mtu),
-        largest if not bench.quick else min(largest, 1 << 16),
-        algorithm=algorithm,
-        surroundings=rank_surroundings(machine, simulated),
+        carriers_of(options.over, options.ranks, options.dialect, options.neighbours, options.mtu),
+        options.largest if not options.bench.quick else min(options.largest, 1 << 16),
+        algorithm=options.algorithm,
+        surroundings=rank_surroundings(options.machine, options.simulated),
     )
 
     text = None if columns == "table" else partial(_text, study, columns)
-    conduct(bench, _TITLE, partial(run_imb, study), study_blocks, _figures, text=text, live=simulated is None)
+    conduct(
+        options.bench,
+        _TITLE,
+        partial(run_imb, study),
+        study_blocks,
+        _figures,
+        text=text,
+        live=options.simulated is None,
+    )
 
 
 def _text(study: ImbStudy, columns: str, recording: Recording) -> str:

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from mxwire.cli.bench_imb import split_names
 from mxwire.cli.bench_options import (
     NOT_WITH_INTERFACE,
     BenchOptions,
     CableOptions,
     OtherMachine,
-    bench_options,
-    cable_options,
     conduct,
-    machine_options,
+    memory_option,
+    names_option,
     sizes_type,
     stage_opener,
 )
@@ -23,6 +21,8 @@ from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
+from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.options import flag_option
 from mxwire.errors import MxwireError
 from mxwire.report.json_line import json_line
 
@@ -35,62 +35,52 @@ _MEASURES: Final = ("--compare", "--rounds", "--quick", "-w", "--plot", "-i", "-
 _CABLE: Final = ("--mtu", "--steering", "--delay", "--offloads")
 
 
-@click.command(cls=Command)
-@click.option(
-    "--table",
-    type=click.Choice(["1", "2", "3"]),
-    help="Print the choices of the libraries (1, 2), or LogP by stage (3).",
-)
-@click.option("--compare", is_flag=True, help="Measure LogP, three bandwidths and two patterns of the libraries.")
-@click.option(
-    "--model",
-    "names",
-    default="all",
-    callback=split_names,
-    metavar="LIST",
-    show_default=True,
-    help="Libraries, separated by commas.",
-)
-@click.option(
-    "--sizes",
-    type=sizes_type,
-    metavar="BYTES",
-    help="Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
-)
-@machine_options
-@click.option("--memory", is_flag=True, help="Both sides in this process, without root: shapes and counts only.")
-@bench_options
-@cable_options
 @conflicts("-i", "--memory", error=NOT_WITH_INTERFACE)
 @conflicts("--memory", "--delay", "--offloads", "--steering", error="{option}: not with --memory")
 @conflicts("--table", *_MEASURES, *_CABLE, error="{option}: not with --table, which measures nothing")
-def models(
-    table: str | None,
-    compare: bool,
-    names: tuple[str, ...],
-    sizes: tuple[int, ...] | None,
-    machine: OtherMachine,
-    memory: bool,
-    bench: BenchOptions,
-    cable: CableOptions,
-) -> None:
+@options_class
+class ModelsOptions:
+    """The options of mxwire bench models."""
+
+    table: str | None = option(
+        "--table",
+        type=click.Choice(["1", "2", "3"]),
+        help="Print the choices of the libraries (1, 2), or LogP by stage (3).",
+    )
+    compare: bool = flag_option("Measure LogP, three bandwidths and two patterns of the libraries.", "--compare")
+    names: tuple[str, ...] = names_option("Libraries, separated by commas.", "--model", default="all", shown=True)
+    sizes: tuple[int, ...] | None = option(
+        "--sizes",
+        type=sizes_type,
+        metavar="BYTES",
+        help="Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
+    )
+    machine: OtherMachine = group(OtherMachine)
+    memory: bool = memory_option
+    bench: BenchOptions = group(BenchOptions)
+    cable: CableOptions = group(CableOptions)
+
+
+@click.command(cls=Command)
+@takes(ModelsOptions)
+def models(given: ModelsOptions) -> None:
     """Compare the classic libraries (Active Messages, BIP and others) by their promises, data paths, and in time."""
     end_like_interrupt()
-    if table is not None:
-        _print_table(int(table), names, bench)
+    if given.table is not None:
+        _print_table(int(given.table), given.names, given.bench)
         return
-    if not compare:
+    if not given.compare:
         raise MxwireError("nothing to do: add --table 1, 2 or 3, or --compare")
     from mxwire.bench.models.comparison import compare_models, compared, comparison_blocks, comparison_figures
 
-    compared(names)
-    opener = stage_opener(machine, memory, None, cable)
+    compared(given.names)
+    opener = stage_opener(given.machine, given.memory, None, given.cable)
 
     def measure(options: StudyOptions) -> Recording:
         with opener() as stage:
-            return compare_models(stage, options, names, sizes)
+            return compare_models(stage, options, given.names, given.sizes)
 
-    conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
+    conduct(given.bench, _TITLE, measure, comparison_blocks, comparison_figures)
 
 
 def _print_table(number: int, names: tuple[str, ...], bench: BenchOptions) -> None:

@@ -12,15 +12,16 @@ from mxwire.cli.bench_options import (
     NOT_WITH_INTERFACE,
     BenchOptions,
     OtherMachine,
-    bench_options,
     conduct,
     duration_type,
-    machine_options,
     rank_surroundings,
+    simulated_option,
 )
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
+from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.options import flag_option
 
 if TYPE_CHECKING:
     from mxwire.bench.record import Recording
@@ -62,14 +63,6 @@ def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tupl
     return tuple(duration_type(each.strip()) * 1e6 for each in value.split(","))
 
 
-@click.command(cls=Command)
-@bench_options
-@click.option("--mtu", "mtus", metavar="A-B|LIST", default="1500-9000", show_default=True, callback=_mtus, help="MTUs.")
-@click.option("--blocks", metavar="LIST", default="8,32", show_default=True, callback=_depths, help="Frames per block.")
-@click.option("--delay", "delays", callback=_durations, metavar="LIST", help="Delays, like 7us,70us.")
-@click.option("--coalescing", callback=_durations, metavar="LIST", help="Delays of interrupts, like 20us,63us.")
-@click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
-@click.option("--copy-engine", is_flag=True, help="With --simulated: a copy engine copies large messages.")
 @requires(
     "--copy-engine",
     "--coalescing",
@@ -77,30 +70,46 @@ def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tupl
     error="{option} is a property of the model: add --simulated TABLE",
 )
 @conflicts("-i", "--simulated", error=NOT_WITH_INTERFACE)
-@machine_options
-def mtu(
-    bench: BenchOptions,
-    mtus: tuple[int, ...],
-    blocks: tuple[int, ...],
-    delays: tuple[float, ...] | None,
-    coalescing: tuple[float, ...] | None,
-    simulated: str | None,
-    copy_engine: bool,
-    machine: OtherMachine,
-) -> None:
+@options_class
+class MtuOptions:
+    """The options of mxwire bench mtu."""
+
+    bench: BenchOptions = group(BenchOptions)
+    mtus: tuple[int, ...] = option(
+        "--mtu", metavar="A-B|LIST", default="1500-9000", show_default=True, callback=_mtus, help="MTUs."
+    )
+    blocks: tuple[int, ...] = option(
+        "--blocks", metavar="LIST", default="8,32", show_default=True, callback=_depths, help="Frames per block."
+    )
+    delays: tuple[float, ...] | None = option(
+        "--delay", callback=_durations, metavar="LIST", help="Delays, like 7us,70us."
+    )
+    coalescing: tuple[float, ...] | None = option(
+        "--coalescing", callback=_durations, metavar="LIST", help="Delays of interrupts, like 20us,63us."
+    )
+    simulated: str | None = simulated_option
+    copy_engine: bool = flag_option("With --simulated: a copy engine copies large messages.", "--copy-engine")
+    machine: OtherMachine = group(OtherMachine)
+
+
+@click.command(cls=Command)
+@takes(MtuOptions)
+def mtu(options: MtuOptions) -> None:
     """Measure the rates of large messages by MTU, depth of blocks, delay and coalescing, with the pull's bound."""
     end_like_interrupt()
     from mxwire.bench.mtu import MtuStudy, run_mtu
     from mxwire.bench.report import study_blocks
 
-    axes: dict[str, Any] = {"mtus": mtus, "blocks": blocks}
-    if delays is not None:
-        axes["delays"] = tuple(sorted({0.0, *delays}))
-    if coalescing is not None:
-        axes["coalescing"] = tuple(sorted({0.0, *coalescing}))
-    study = MtuStudy(surroundings=rank_surroundings(machine, simulated), copy_engine=copy_engine, **axes)
+    axes: dict[str, Any] = {"mtus": options.mtus, "blocks": options.blocks}
+    if options.delays is not None:
+        axes["delays"] = tuple(sorted({0.0, *options.delays}))
+    if options.coalescing is not None:
+        axes["coalescing"] = tuple(sorted({0.0, *options.coalescing}))
+    study = MtuStudy(
+        surroundings=rank_surroundings(options.machine, options.simulated), copy_engine=options.copy_engine, **axes
+    )
 
-    conduct(bench, _TITLE, partial(run_mtu, study), study_blocks, _figures, live=simulated is None)
+    conduct(options.bench, _TITLE, partial(run_mtu, study), study_blocks, _figures, live=options.simulated is None)
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:

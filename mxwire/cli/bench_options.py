@@ -5,16 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.notes import note
-from mxwire.cli.options import Amount, integer_option, interface_option, json_option, option_group, plot_option
+from mxwire.cli.option_class import option, options_class
+from mxwire.cli.options import (
+    Amount,
+    flag_option,
+    integer_option,
+    interface_option,
+    json_option,
+    plot_option,
+    split_names,
+    write_option,
+)
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import check_writable, create_folder
 from mxwire.report.json_line import json_line
@@ -54,16 +64,27 @@ def sizes_type(value: str) -> tuple[int, ...]:
     return sizes
 
 
-@dataclass(frozen=True, slots=True)
+@options_class
 class BenchOptions:
     """Parsed options of all studies."""
 
-    rounds: int | None = None
-    quick: bool = False
-    as_json: bool = False
-    write: Path | None = None
-    plot: Path | None = None
-    html: Path | None = None
+    rounds: int | None = integer_option(
+        "Rounds in which contestants take turns.  [default: 9]", "--rounds", least=1, most=1000
+    )
+    quick: bool = flag_option("Two short rounds: shapes and counts are right, times are not.", "--quick")
+    as_json: bool = json_option("JSON Lines: conditions, one object per measurement, and the end.")
+    write: Path | None = write_option(
+        "Write the recording to FILE: JSON Lines, or .parquet.", type=click.Path(path_type=Path)
+    )
+    plot: Path | None = plot_option(
+        "Also draw the main figure: .svg, .png, .pdf or .html.", ".svg", ".png", ".pdf", ".html"
+    )
+    html: Path | None = option(
+        "--html",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Write a site to DIR: a page with figures and tables, and the recording.",
+    )
 
     @property
     def study(self) -> StudyOptions:
@@ -94,34 +115,24 @@ class BenchOptions:
                 note(each)
 
 
-_OPTIONS: Final = (
-    integer_option("Rounds in which contestants take turns.  [default: 9]", "--rounds", least=1, most=1000),
-    click.option("--quick", is_flag=True, help="Two short rounds: shapes and counts are right, times are not."),
-    json_option("JSON Lines: conditions, one object per measurement, and the end."),
-    click.option(
-        *("-w", "--write"),
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Write the recording to FILE: JSON Lines, or .parquet.",
-    ),
-    plot_option("Also draw the main figure: .svg, .png, .pdf or .html.", ".svg", ".png", ".pdf", ".html"),
-    click.option(
-        "--html",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        help="Write a site to DIR: a page with figures and tables, and the recording.",
-    ),
-)
-bench_options = option_group("bench", BenchOptions, *_OPTIONS)
-"""The options of all studies, passed to the command as ``bench``, :class:`BenchOptions`."""
+simulated_option = option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
+memory_option = flag_option("Both sides in this process, without root: shapes and counts only.", "--memory")
 
 
-@dataclass(frozen=True, slots=True)
+def names_option(text: str, *names: str, default: str | None = None, shown: bool = False) -> Any:
+    """An option for a list of names with commas."""
+    return option(*names, default=default, callback=split_names, metavar="LIST", show_default=shown, help=text)
+
+
+@requires("-d", one_of=("-i",), error="-d is for a study over an interface: add -i IF")
+@options_class
 class OtherMachine:
-    """Parsed options of a study between two machines."""
+    """Options of a study between two machines."""
 
-    interface: str | None = None
-    destination: str | None = None
+    interface: str | None = interface_option(
+        "Measure to another machine over this interface, with mxwire bench serve there."
+    )
+    destination: str | None = option("-d", metavar="MAC", help="Its Ethernet address.  [default: the one that answers]")
 
     @property
     def address(self) -> bytes | None:
@@ -129,16 +140,6 @@ class OtherMachine:
         from mxwire.ethernet import mac_bytes
 
         return None if self.destination is None else mac_bytes(self.destination)
-
-
-machine_options = option_group(
-    "machine",
-    OtherMachine,
-    interface_option("Measure to another machine over this interface, with mxwire bench serve there."),
-    click.option("-d", "destination", metavar="MAC", help="Its Ethernet address.  [default: the one that answers]"),
-    requires("-d", one_of=("-i",), error="-d is for a study over an interface: add -i IF"),
-)
-"""``-i`` and ``-d``, passed to the command as ``machine``, :class:`OtherMachine`."""
 
 
 def rank_surroundings(machine: OtherMachine, simulated: str | None) -> RankSurroundings:
@@ -152,14 +153,28 @@ def rank_surroundings(machine: OtherMachine, simulated: str | None) -> RankSurro
     return RankSurroundings(None, compiled_folder(), machine.interface, machine.address)
 
 
-@dataclass(frozen=True, slots=True)
+@conflicts("-i", "--mtu", "--steering", "--delay", "--offloads", error=NOT_WITH_INTERFACE)
+@options_class
 class CableOptions:
-    """Parsed options of a virtual cable between two namespaces."""
+    """Options of a virtual cable between two namespaces."""
 
-    mtu: int = 9000
-    steering: bool = True
-    delay: float | None = None
-    offloads: str | None = None
+    mtu: int = integer_option(
+        "MTU of the virtual cable.", "--mtu", least=1500, most=65535, default=9000, metavar="BYTES"
+    )
+    steering: bool = option(
+        "--steering/--no-steering",
+        default=True,
+        help="Have frames processed by the receiver's CPU, as between machines, or by the sender's.  "
+        "[default: steering]",
+    )
+    delay: float | None = option(
+        "--delay", type=duration_type, metavar="TIME", help="Delay each frame in each direction, like 70us."
+    )
+    offloads: str | None = option(
+        "--offloads",
+        type=click.Choice(["on", "off"]),
+        help="TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]",
+    )
 
     def opener(self, machine: OtherMachine) -> Callable[[Path | None], AbstractContextManager[StudyStage]]:
         """Return a function that opens the stage: on the cable, or with another machine.
@@ -179,27 +194,6 @@ class CableOptions:
             return open_stage(StageOptions(self.mtu, self.steering, self.delay or 0.0, offloads, package))
 
         return open_it
-
-
-cable_options = option_group(
-    "cable",
-    CableOptions,
-    conflicts("-i", "--mtu", "--steering", "--delay", "--offloads", error=NOT_WITH_INTERFACE),
-    integer_option("MTU of the virtual cable.", "--mtu", least=1500, most=65535, default=9000, metavar="BYTES"),
-    click.option(
-        "--steering/--no-steering",
-        default=True,
-        help="Have frames processed by the receiver's CPU, as between machines, or by the sender's.  "
-        "[default: steering]",
-    ),
-    click.option("--delay", type=duration_type, metavar="TIME", help="Delay each frame in each direction, like 70us."),
-    click.option(
-        "--offloads",
-        type=click.Choice(["on", "off"]),
-        help="TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]",
-    ),
-)
-"""Options of the virtual cable, passed to the command as ``cable``, :class:`CableOptions`."""
 
 
 def stage_opener(

@@ -6,18 +6,19 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from mxwire import __version__
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
 from mxwire.report.json_line import json_line
@@ -29,44 +30,74 @@ if TYPE_CHECKING:
     from mxwire.link import Tap
     from mxwire.link.live_source import EndSignals
     from mxwire.wire.decoder import DecodedBatch, Decoder
-    from mxwire.wire.dialect import Dialect
 
 
-@dataclass(frozen=True, slots=True)
+@conflicts("--write -", "--lines", error="-w - and -l both write to standard output: choose one")
+@requires("-W", one_of=("-C", "-G"), error="-W needs -C or -G: give one of them")
+@options_class
 class CaptureOptions:
-    """Parsed options of ``mxwire capture``."""
+    """The options of mxwire capture."""
 
-    interface: str
-    rotation: RotationOptions
-    lines: bool
-    count: int | None
-    seconds: float | None
-    no_promiscuous: bool
-    buffer: int
-    time_format: str
-    filters: FilterOptions
-    dialect: Dialect | None
-    ethertype: int
-    as_json: bool | str
+    interface: str = shared.interface_option(required=True)
+    target: str | None = shared.write_option("Write all frames to FILE; -: standard output.")
+    lines: bool = shared.flag_option("Print one line per frame, as mxwire decode does.", "-l", "--lines")
+    count: int | None = shared.count_option("Stop after N frames.")
+    seconds: float | None = shared.duration_option(None, "Stop after S seconds.")
+    snap_length: int = option(
+        "-s",
+        "--snap-length",
+        type=click.IntRange(0, 262144),
+        default=0,
+        metavar="BYTES",
+        help="Keep only the first bytes of each frame.  [default: all]",
+    )
+    file_size: float | None = shared.amount_option(
+        "Start a new file before one exceeds MB (10^6 bytes, before compression).", "-C", "--file-size", metavar="MB"
+    )
+    file_time: float | None = shared.amount_option("Start a new file every S seconds.", "-G", "--file-time")
+    file_count: int | None = shared.integer_option(
+        "Keep only the newest N files of -C and -G.", "-W", "--file-count", least=1
+    )
+    no_promiscuous: bool = shared.flag_option(
+        "Do not make the interface receive frames for other hosts.", "-p", "--no-promiscuous"
+    )
+    buffer: int = shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")
+    comment: str | None = option(
+        "--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin."
+    )
+    time_format: str = shared.time_format_option
+    filters: FilterOptions = group(FilterOptions)
+    dialect: str = shared.dialect_option
+    ethertype: int = option(
+        "--ethertype",
+        type=shared.ether_type,
+        default=f"0x{ETHERTYPE_MXOE:04X}",
+        show_default=True,
+        metavar="N",
+        help="EtherType of MXoE on this network.",
+    )
+    as_json: bool | str = shared.full_json_option("JSON Lines: one object per frame (with -l), and a summary.")
 
-    @classmethod
-    def of(cls, *, interface: str, dialect: str, **options: Any) -> CaptureOptions:
-        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
+    def rotation(self, comment: str) -> RotationOptions:
+        """Return the settings of the files, whose comment ends with ``comment``."""
         from mxwire.capture.rotation import RotationOptions
+
+        own = {each.name: getattr(self, each.name) for each in fields(RotationOptions)}
+        return RotationOptions(**own | {"comment": f"{self.comment}; {comment}" if self.comment else comment})
+
+    def check(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` for mistakes, before the interface is opened."""
         from mxwire.wire.dialect import dialect_or_auto
 
-        options["filters"].selection()  # mistakes are reported before the interface is opened
-        names = [each.name for each in fields(RotationOptions) if each.name != "interface"]
-        rotation = RotationOptions(interface=interface, **{each: options.pop(each) for each in names})
-        parsed = cls(interface=interface, rotation=rotation, dialect=dialect_or_auto(dialect), **options)
-        target = rotation.target
-        if target is None and not parsed.lines:
+        self.filters.selection()
+        dialect_or_auto(self.dialect)
+        target = self.target
+        if target is None and not self.lines:
             raise MxwireError("no output was chosen: give -w FILE, or -l for one line per frame")
-        if rotation.rotates and target in (None, "-"):
+        if self.rotation("").rotates and target in (None, "-"):
             raise MxwireError("-C and -G start further files: name the first with -w FILE")
         if target is not None and target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
             raise MxwireError(f"{target}: capture writes pcapng only: name it {_as_pcapng(target)}")
-        return parsed
 
 
 def _as_pcapng(name: str) -> str:
@@ -74,52 +105,16 @@ def _as_pcapng(name: str) -> str:
 
 
 @click.command(cls=Command)
-@shared.interface_option(required=True)
-@shared.write_option("Write all frames to FILE; -: standard output.", "target")
-@click.option("-l", "--lines", is_flag=True, help="Print one line per frame, as mxwire decode does.")
-@shared.count_option("Stop after N frames.")
-@shared.duration_option(None, "Stop after S seconds.")
-@click.option(
-    "-s",
-    "--snap-length",
-    type=click.IntRange(0, 262144),
-    default=0,
-    metavar="BYTES",
-    help="Keep only the first bytes of each frame.  [default: all]",
-)
-@shared.amount_option(
-    "Start a new file before one exceeds MB (10^6 bytes, before compression).",
-    "-C",
-    "--file-size",
-    metavar="MB",
-)
-@shared.amount_option("Start a new file every S seconds.", "-G", "--file-time")
-@shared.integer_option("Keep only the newest N files of -C and -G.", "-W", "--file-count", least=1)
-@click.option("-p", "--no-promiscuous", is_flag=True, help="Do not make the interface receive frames for other hosts.")
-@shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")
-@click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
-@shared.time_format_option
-@filter_options()
-@shared.dialect_option
-@click.option(
-    "--ethertype",
-    type=shared.ether_type,
-    default=f"0x{ETHERTYPE_MXOE:04X}",
-    show_default=True,
-    metavar="N",
-    help="EtherType of MXoE on this network.",
-)
-@shared.full_json_option("JSON Lines: one object per frame (with -l), and a summary.")
-@conflicts("--write -", "--lines", error="-w - and -l both write to standard output: choose one")
-@requires("-W", one_of=("-C", "-G"), error="-W needs -C or -G: give one of them")
-def command(**options: Any) -> None:
+@takes(CaptureOptions)
+def command(options: CaptureOptions) -> None:
     """Capture the MXoE frames that pass an interface, in both directions.
 
     It only listens, and sends nothing. Frames have the kernel's times; frames for which the buffer had no room are
     counted. A filter limits the frames that are written and printed; a host can be given by a name of --peers, or by
     one that it announces: then its frames are selected from the announcement on.
     """
-    _capture(CaptureOptions.of(**options))
+    options.check()
+    _capture(options)
 
 
 @dataclass
@@ -167,8 +162,7 @@ def _capture(options: CaptureOptions) -> None:
     comment = (
         f"mxwire {__version__} on {os.uname().nodename}, interface {interface.name} ({mac_text(interface.address)})"
     )
-    comment = f"{options.rotation.comment}; {comment}" if options.rotation.comment else comment
-    files, tally = RotatingWriter(replace(options.rotation, comment=comment), names), _Tally()
+    files, tally = RotatingWriter(options.rotation(comment), names), _Tally()
     with Tap.open(
         options.interface,
         ethertype=options.ethertype,
@@ -212,8 +206,9 @@ def _loop(
     from mxwire.cli.reading import unannounced_text
     from mxwire.link.live_source import passing
     from mxwire.wire.decoder import Decoder
+    from mxwire.wire.dialect import dialect_or_auto
 
-    decoder = Decoder(options.dialect, (options.ethertype,))
+    decoder = Decoder(dialect_or_auto(options.dialect), (options.ethertype,))
     selection = options.filters.selection().resolved(options.filters.host_names(), learns=True)
     selector = FrameSelector(selection) if selection.is_limited else None
     printer = _FramePrinter(options, decoder, selection.names) if options.lines else None
@@ -255,9 +250,9 @@ def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, na
             "files": files.written,
             "names": {mac_text(address): name for address, name in names.items()},
         }
-        click.echo(json_line(record), err=options.rotation.target == "-")
+        click.echo(json_line(record), err=options.target == "-")
         return
-    where = f" in {', '.join(files.written)}" if files.written and options.rotation.target != "-" else ""
+    where = f" in {', '.join(files.written)}" if files.written and options.target != "-" else ""
     frames, size = counted(tally.frames, "frame"), counted(tally.bytes, "byte")
     click.echo(f"{frames} ({size}) captured in {seconds:.1f} s{where}", err=True)
     if tally.dropped:

@@ -10,16 +10,8 @@ import click
 
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.options import (
-    FILE,
-    DecodingOptions,
-    damage_option,
-    ethertype_option,
-    host_type,
-    json_option,
-    option_group,
-    peers_option,
-)
+from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.options import FILE, DecodingOptions, host_type, json_option, peers_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 
@@ -29,30 +21,32 @@ if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice
 
 
+@options_class
+class CompatOptions:
+    """The options of mxwire compat."""
+
+    first: str = argument(metavar="FILE", type=FILE)
+    second: str | None = argument(metavar="[FILE]", required=False, type=FILE)
+    pair: tuple[HostChoice, HostChoice] | None = option(
+        "--pair", metavar="A B", type=host_type, nargs=2, help="Compare these hosts.  [default: the busiest]"
+    )
+    peers: Path | None = peers_option
+    as_json: bool = json_option("JSON Lines: sides, classes, the conclusion.")
+    decoding: DecodingOptions = group(DecodingOptions, "dialect")
+
+
 @click.command(cls=Command)
-@click.argument("first", metavar="FILE", type=FILE)
-@click.argument("second", metavar="[FILE]", required=False, type=FILE)
-@click.option("--pair", metavar="A B", type=host_type, nargs=2, help="Compare these hosts.  [default: the busiest]")
-@peers_option
-@json_option("JSON Lines: sides, classes, the conclusion.")
-@option_group("decoding", DecodingOptions, ethertype_option, damage_option)
-def command(
-    first: str,
-    second: str | None,
-    pair: tuple[HostChoice, HostChoice] | None,
-    peers: Path | None,
-    as_json: bool,
-    decoding: DecodingOptions,
-) -> None:
+@takes(CompatOptions)
+def command(options: CompatOptions) -> None:
     """Report how two hosts were built, which messages they can exchange, and what to change."""
     from mxwire.analysis.compatibility import judge_sides
     from mxwire.cli.capture_set import print_result
     from mxwire.report.compatibility import compatibility_blocks, compatibility_results
     from mxwire.report.document import show
 
-    one, other, exchanged = _sides_of(first, second, pair, peers, decoding)
+    one, other, exchanged = _sides_of(options.first, options.second, options.pair, options.peers, options.decoding)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
-    if as_json:
+    if options.as_json:
         for each in compatibility_results(one, other, judgement, exchanged):
             print_result(each)
     else:

@@ -15,8 +15,8 @@ from click.core import ParameterSource
 
 from mxwire.errors import OptionError
 
-_ATTRIBUTE: Final = "mxwire_conflicts"
-"""Attribute of the function of a command; decorators that wrap the function copy it."""
+ATTRIBUTE: Final = "mxwire_conflicts"
+"""Attribute of a class of options, and of the function of a command; decorators that wrap the function copy it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def requires(*options: str, one_of: tuple[str, ...], error: str) -> Callable[[An
 
 def conflicts_of(command: click.Command) -> list[Conflict]:
     """Return the declarations of a command, in the order of its source."""
-    declared: list[Conflict] = getattr(command.callback, _ATTRIBUTE, [])
+    declared: list[Conflict] = getattr(command.callback, ATTRIBUTE, [])
     return declared
 
 
@@ -89,7 +89,7 @@ def _has_value(context: click.Context, name: str) -> bool:
 def _declare(conflict: Conflict) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         # Decorators are applied from the last one to the first.
-        setattr(function, _ATTRIBUTE, [conflict, *getattr(function, _ATTRIBUTE, [])])
+        setattr(function, ATTRIBUTE, [conflict, *getattr(function, ATTRIBUTE, [])])
         return function
 
     return decorate

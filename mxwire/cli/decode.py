@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
+from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.errors import OptionError
 
 if TYPE_CHECKING:
@@ -26,65 +26,59 @@ if TYPE_CHECKING:
     from mxwire.report.frame_output import FrameOutput
 
 
-@dataclass(frozen=True, slots=True)
+@conflicts("--write", "--to", "--json", "--verbose", "--fields", error="-w writes a capture: omit {option}")
+@conflicts("--to", "--json", "--verbose", error="--to writes a table: omit {option}")
+@conflicts("--on", "--count", "--write", error="--on writes a table of all frames: omit --count and --write")
+@requires("--piece", one_of=("--on",), error="--piece divides captures among workers: add --on local")
+@options_class
 class DecodeOptions:
-    """Parsed options of ``mxwire decode``."""
+    """The options of mxwire decode."""
 
-    filters: FilterOptions
-    decoding: shared.DecodingOptions
-    count: int | None
-    verbose: bool
-    as_json: bool | str
-    fields: list[str] | None
-    target: Path | None
-    time_format: str
-    analysis: bool
-    write: str | None
+    files: tuple[str, ...] = argument(metavar="FILE...", nargs=-1, required=True, type=shared.FILE)
+    verbose: bool = shared.flag_option("Also print every field with value, meaning and bytes.", "-v", "--verbose")
+    as_json: bool | str = shared.full_json_option("JSON Lines: one object per frame.")
+    fields: str | None = shared.name_option(
+        "Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
+        "field",
+        "--fields",
+        metavar="A,B",
+        listed=True,
+    )
+    target: Path | None = shared.set_table_option
+    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    piece: float = shared.piece_option
+    write: str | None = shared.write_option(
+        "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
+    )
+    filters: FilterOptions = group(FilterOptions)
+    count: int | None = shared.count_option("Stop after N frames.")
+    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    time_format: str = shared.time_format_option
+    analysis: bool = option(
+        "--analysis/--no-analysis",
+        default=True,
+        show_default=True,
+        help="Follow the messages to mark retransmissions, duplicates, acknowledgements and so on.",
+    )
 
-    def __post_init__(self) -> None:
+    @property
+    def columns(self) -> list[str] | None:
+        """The names of ``--fields``, if it is given."""
+        return None if self.fields is None else _field_names(self.fields)
+
+    def check(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
         if self.filters.selection().needs_marks and not self.analysis:
             raise OptionError(
                 "--flag, --kind, --match, --message and marks in --where need the analysis: leave out --no-analysis"
             )
-        if self.fields is not None and self.verbose and not self.as_json:
+        if self.columns is not None and self.verbose and not self.as_json:
             raise OptionError("--fields prints columns: omit --verbose")
 
 
 @click.command(cls=Command)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=shared.FILE)
-@click.option("-v", "--verbose", is_flag=True, help="Also print every field with value, meaning and bytes.")
-@shared.full_json_option("JSON Lines: one object per frame.")
-@shared.name_option(
-    "Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
-    "field",
-    "--fields",
-    metavar="A,B",
-    listed=True,
-)
-@shared.set_table_option
-@shared.worker_options
-@shared.piece_option
-@shared.write_option(
-    "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
-)
-@conflicts("--write", "--to", "--json", "--verbose", "--fields", error="-w writes a capture: omit {option}")
-@conflicts("--to", "--json", "--verbose", error="--to writes a table: omit {option}")
-@conflicts("--on", "--count", "--write", error="--on writes a table of all frames: omit --count and --write")
-@requires("--piece", one_of=("--on",), error="--piece divides captures among workers: add --on local")
-@filter_options()
-@shared.count_option("Stop after N frames.")
-@shared.decoding_options
-@shared.time_format_option
-@click.option(
-    "--analysis/--no-analysis",
-    default=True,
-    show_default=True,
-    help="Follow the messages to mark retransmissions, duplicates, acknowledgements and so on.",
-)
-def command(
-    files: tuple[str, ...], fields: str | None, workers: shared.WorkerOptions, piece: float, **given: Any
-) -> None:
+@takes(DecodeOptions)
+def command(options: DecodeOptions) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame.
 
     With --on, many captures are decoded by several processes into one partitioned table, the folder of --to. A large
@@ -92,17 +86,18 @@ def command(
     """
     with ExitStack() as stack:
         # The process starts before the options are examined, which loads NumPy.
-        process = None if given["target"] is None or workers.analyse_set() else _writer_process(stack)
-        options = DecodeOptions(fields=_field_names(fields) if fields is not None else None, **given)
+        process = None if options.target is None or options.workers.analyse_set() else _writer_process(stack)
+        options.check()
         from mxwire.cli.capture_set import CaptureSet
 
-        inputs = shared.Inputs(files)
-        octets = round(piece * 1e6)
-        captures = CaptureSet(inputs, options.filters, options.decoding, workers, joined=options.analysis, piece=octets)
+        inputs, octets = shared.Inputs(options.files), round(options.piece * 1e6)
+        captures = CaptureSet(
+            inputs, options.filters, options.decoding, options.workers, joined=options.analysis, piece=octets
+        )
         if captures.merges:
-            _decode_set(captures, options, workers)
+            _decode_set(captures, options)
         else:
-            _decode_all(captures, files, options, process)
+            _decode_all(captures, options, process)
 
 
 def _writer_process(stack: ExitStack) -> WriterProcess | None:
@@ -115,9 +110,7 @@ def _writer_process(stack: ExitStack) -> WriterProcess | None:
     return process
 
 
-def _decode_all(
-    captures: CaptureSet, files: tuple[str, ...], options: DecodeOptions, process: WriterProcess | None
-) -> None:
+def _decode_all(captures: CaptureSet, options: DecodeOptions, process: WriterProcess | None) -> None:
     """Output the frames of all captures, one after another."""
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import note_undecided
@@ -134,13 +127,13 @@ def _decode_all(
         shown += frames
 
     with ExitStack() as stack:
-        output = _output(options, files, stack, process)
+        output = _output(options, stack, process)
         captures.run(decode, take, until=lambda: shown == options.count)
     if options.target is not None and (shown or not captures.failed):
         wrote(shown, "frame", options.target)
     if options.write is not None and (shown or not captures.failed):
         wrote(shown, "frame", "standard output" if options.write == "-" else options.write)
-    note_undecided(undecided, len(files))
+    note_undecided(undecided, len(options.files))
     if not shown and not captures.failed and options.filters.selection().is_limited:
         note("no frame matches the selection")
     captures.end()
@@ -184,10 +177,10 @@ def _write_part(folder: Path, options: DecodeOptions, capture: OpenCapture) -> I
     from mxwire.report.frame_output import FramePart
 
     with DatasetPart(folder, capture.name, "time_ns", capture.part) as part:
-        yield from _decode(FramePart(part, options.fields, capture.place_of), options, None, [], capture)
+        yield from _decode(FramePart(part, options.columns, capture.place_of), options, None, [], capture)
 
 
-def _decode_set(captures: CaptureSet, options: DecodeOptions, workers: shared.WorkerOptions) -> None:
+def _decode_set(captures: CaptureSet, options: DecodeOptions) -> None:
     """Decode many captures into a data set."""
     from mxwire.cli.capture_set import prepare_dataset
     from mxwire.cli.notes import wrote
@@ -198,7 +191,7 @@ def _decode_set(captures: CaptureSet, options: DecodeOptions, workers: shared.Wo
         nonlocal rows
         rows += frames
 
-    captures.run(partial(_write_part, prepare_dataset(options.target, "decode", workers), options), take)
+    captures.run(partial(_write_part, prepare_dataset(options.target, "decode", options.workers), options), take)
     wrote(rows, "frame", str(options.target), what=f"{captures.title}, ")
     captures.end()
 
@@ -208,15 +201,14 @@ def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.table import MARK_COLUMNS
 
-    without = options.fields is not None and not options.as_json and set(options.fields).isdisjoint(MARK_COLUMNS)
+    columns = options.columns
+    without = columns is not None and not options.as_json and set(columns).isdisjoint(MARK_COLUMNS)
     return (
         FrameMarker(facts=selection.uses_facts) if options.analysis and (selection.uses_marks or not without) else None
     )
 
 
-def _output(
-    options: DecodeOptions, files: tuple[str, ...], stack: ExitStack, process: WriterProcess | None
-) -> FrameOutput:
+def _output(options: DecodeOptions, stack: ExitStack, process: WriterProcess | None) -> FrameOutput:
     from mxwire.cli.notes import note
     from mxwire.cli.reading import refuse_overwriting
 
@@ -224,7 +216,7 @@ def _output(
         from mxwire.cli.frame_capture import FrameCapture
 
         if options.write != "-":
-            refuse_overwriting(files, Path(options.write))
+            refuse_overwriting(options.files, Path(options.write))
         if options.write.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
             note(f"{options.write}: only pcapng has comments and names of hosts; this is pcap, without them")
         return FrameCapture(options.write, stack)
@@ -232,17 +224,17 @@ def _output(
         from mxwire.analysis.table import TableWriter
         from mxwire.report.frame_output import FrameTable
 
-        refuse_overwriting(files, options.target)
+        refuse_overwriting(options.files, options.target)
         opener = None if process is None else process.open
-        return FrameTable(stack.enter_context(TableWriter(options.target, options.fields, opener)))
+        return FrameTable(stack.enter_context(TableWriter(options.target, options.columns, opener)))
     from mxwire.report.frame_text import FrameColumns, FrameJson, FrameListing
     from mxwire.report.terminal import is_coloured
 
-    several = len(files) > 1
+    several = len(options.files) > 1
     if options.as_json:
-        return FrameJson(options.fields, full=options.as_json == "full", verbose=options.verbose, several=several)
-    if options.fields is not None:
-        return FrameColumns(options.fields)
+        return FrameJson(options.columns, full=options.as_json == "full", verbose=options.verbose, several=several)
+    if options.columns is not None:
+        return FrameColumns(options.columns)
     style = click.style if is_coloured() else None
     return FrameListing(options.time_format, verbose=options.verbose, several=several, style=style)
 

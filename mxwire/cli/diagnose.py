@@ -11,8 +11,9 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
+from mxwire.cli.option_class import group, options_class, takes
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -62,31 +63,30 @@ def _diagnosis(name: str) -> Any:
     return CATALOGUE[name]
 
 
-@click.command(cls=Command)
-@_catalogued
-@shared.input_options
-@shared.name_option("Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True)
-@click.option(
-    "--all-protocols",
-    is_flag=True,
-    help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
-)
 @requires(
     "--all-protocols", one_of=("-i",), error="--all-protocols is for -i: all frames of a file are analysed anyway"
 )
-@shared.worker_options
-@shared.json_option("JSON Lines: findings, then one summary per file.")
-@filter_options()
-@shared.decoding_options
-def command(
-    inputs: shared.Inputs,
-    only: tuple[str, ...],
-    all_protocols: bool,
-    workers: shared.WorkerOptions,
-    as_json: bool,
-    filters: FilterOptions,
-    decoding: shared.DecodingOptions,
-) -> None:
+@options_class
+class DiagnoseOptions:
+    """The options of mxwire diagnose."""
+
+    inputs: shared.Inputs = group(shared.Inputs)
+    only: tuple[str, ...] = shared.name_option(
+        "Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True
+    )
+    all_protocols: bool = shared.flag_option(
+        "With -i: include frames of other protocols, for a changed or filtered EtherType.", "--all-protocols"
+    )
+    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    as_json: bool = shared.json_option("JSON Lines: findings, then one summary per file.")
+    filters: FilterOptions = group(FilterOptions)
+    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+
+
+@click.command(cls=Command)
+@_catalogued
+@takes(DiagnoseOptions)
+def command(options: DiagnoseOptions) -> None:
     """Find faults in captures: of the builds of hosts, the path, peers and connections, applications, the network, and
     the capture itself.
 
@@ -103,28 +103,30 @@ def command(
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
 
-    captures = CaptureSet(inputs, filters, decoding, workers, every_protocol=all_protocols)
-    identifiers = {_diagnosis(each).id for each in only}
+    captures = CaptureSet(
+        options.inputs, options.filters, options.decoding, options.workers, every_protocol=options.all_protocols
+    )
+    identifiers = {_diagnosis(each).id for each in options.only}
     found: list[DiagnosedTrouble] = []
     problems = 0
 
     def take(examined: ExaminedCapture, origin: Origin) -> None:
         nonlocal problems
         problems += examined.problems
-        if as_json:
+        if options.as_json:
             for each in (*examined.found, examined):
                 print_result(each, origin.start_ns)
         if captures.merges:
             found.extend(examined.found)
-        elif not as_json:
-            shown = blocks(examined, named=filters.by_name)
-            show([*labelled(shown, origin.names)] if filters.by_name else shown)
+        elif not options.as_json:
+            shown = blocks(examined, named=options.filters.by_name)
+            show([*labelled(shown, origin.names)] if options.filters.by_name else shown)
 
     try:
-        captures.run(partial(_diagnose, identifiers, as_json), take, streams=as_json)
+        captures.run(partial(_diagnose, identifiers, options.as_json), take, streams=options.as_json)
         if captures.merges:
             merged = merged_troubles(found)
-            if as_json:
+            if options.as_json:
                 for each in merged:
                     print_result(each)
             else:

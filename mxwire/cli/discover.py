@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import LiveOptions, live_options
+from mxwire.cli.live_options import LiveOptions
 from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.option_class import takes
 from mxwire.cli.options import count_option, duration_option, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
@@ -25,7 +26,7 @@ BATCHES = 64
 
 
 @click.command(cls=Command)
-@live_options
+@takes(LiveOptions, name="live")
 @duration_option(5.0, "Listen for S seconds.")
 @count_option("Stop when N hosts have answered completely.")
 @click.option(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import LiveOptions, host_options
-from mxwire.cli.options import duration_option, json_option
+from mxwire.cli.live_options import LiveOptions
+from mxwire.cli.option_class import takes
+from mxwire.cli.options import duration_option, flag_option, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
@@ -22,9 +23,9 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command(cls=Command)
-@host_options
+@takes(LiveOptions, "via", name="live")
 @duration_option(4.0, "Look for other hosts for S seconds.")
-@click.option("-v", "--verbose", is_flag=True, help="Also print a line per host, however many there are.")
+@flag_option("Also print a line per host, however many there are.", "-v", "--verbose")
 @json_option("JSON Lines: one object per finding and host.")
 def command(live: LiveOptions, seconds: float, verbose: bool, as_json: bool) -> None:
     """Examine an interface, and report what to do about each problem.

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import click
 
 from mxwire.cli.conflicts import conflicts
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
-from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
+from mxwire.cli.message_choice import MessageChoice, follow_message
+from mxwire.cli.option_class import takes
+from mxwire.cli.options import DecodingOptions, flag_option, json_option, write_option
 from mxwire.errors import MxwireError, OutputError, check_regular, check_writable
 from mxwire.words import count_of
 
@@ -31,21 +32,19 @@ LISTED = 100
 
 
 @click.command(cls=Command)
-@message_choice
+@takes(MessageChoice, name="choice")
 @write_option(
     "Write the bytes to FILE; - is standard output.",
     "target",
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
 )
-@click.option(
-    "--partial",
-    is_flag=True,
-    help="Write the message even if bytes are missing: zeros take their place, and the gaps are listed.",
+@flag_option(
+    "Write the message even if bytes are missing: zeros take their place, and the gaps are listed.", "--partial"
 )
 @json_option("Print the result as one JSON object (not with -w -).")
-@filter_options("messages", "by_name")
-@decoding_options
+@takes(FilterOptions, "messages", "by_name", name="filters")
+@takes(DecodingOptions, name="decoding")
 @conflicts("--write -", "--json", error="--json reports what was written to a file: omit it, or name a file with -w")
 def command(
     choice: MessageChoice, target: Path, partial: bool, as_json: bool, filters: FilterOptions, decoding: DecodingOptions

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from mxwire.cli.completion import catalogued, expressions, offers, packet_types
-from mxwire.cli.options import (
-    Amount,
-    Decorator,
-    endpoint_option,
-    host_type,
-    number_type,
-    of_topic,
-    option_group,
-    peers_option,
-)
+from mxwire.cli.option_class import option, options_class
+from mxwire.cli.options import Amount, endpoint_option, host_type, number_type, of_topic, peers_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice, HostNames
@@ -57,122 +49,98 @@ KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
 """Kinds of messages."""
 
 _FILTER: Final = of_topic("filter")
-_FILTERS: Final[dict[str, Decorator]] = {
-    "hosts": click.option(
+ABOUT_NAMES: Final = frozenset({"peers", "by_name"})
+"""The parameters of options that select nothing."""
+
+
+@options_class
+class FilterOptions:
+    """The filter, the same in all commands that read frames."""
+
+    hosts: tuple[HostChoice, ...] = option(
         "--host",
-        "hosts",
         metavar="HOST",
         type=host_type,
         multiple=True,
         help="Only from or to this host: a name, like alpha:0, or an Ethernet address; may be repeated.",
         **_FILTER,
-    ),
-    "pair": click.option(
+    )
+    pair: tuple[HostChoice, HostChoice] | None = option(
         "--pair",
         metavar="A B",
         type=host_type,
         nargs=2,
         help="Only between these hosts; with :N appended, as in alpha:0:3, only its endpoint N.",
         **_FILTER,
-    ),
-    "endpoint": endpoint_option("Only this endpoint number, of the source or of the destination.", **_FILTER),
-    "types": click.option(
+    )
+    endpoint: int | None = endpoint_option("Only this endpoint number, of the source or of the destination.", **_FILTER)
+    types: tuple[str, ...] = option(
         "--type",
-        "types",
         metavar="TYPE",
         multiple=True,
         shell_complete=offers(packet_types),
         help="Only this packet type, by name or number; may be repeated.",
         **_FILTER,
-    ),
-    "kinds": click.option(
+    )
+    kinds: tuple[str, ...] = option(
         "--kind",
-        "kinds",
         type=click.Choice(KINDS, case_sensitive=False),
         multiple=True,
         shell_complete=offers(lambda: KINDS),
         help="Only messages of this kind; may be repeated.",
         **_FILTER,
-    ),
-    "messages": click.option(
+    )
+    messages: list[NumberRange] | None = option(
         "--message",
-        "messages",
         metavar="RANGE",
         type=ranges_type("messages"),
         help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several, as in 7,9.",
         **_FILTER,
-    ),
-    "frames": click.option(
+    )
+    frames: list[NumberRange] | None = option(
         "--frames",
         metavar="RANGE",
         type=ranges_type("frames"),
         help="Only these frame numbers: 7, 10-20, 100-, or several, as in 7,9.",
         **_FILTER,
-    ),
-    "between": click.option(
+    )
+    between: tuple[float, float] | None = option(
         "--between",
         metavar="T1 T2",
         type=Amount(0),
         nargs=2,
         help="Only from T1 to T2 seconds since the first frame.",
         **_FILTER,
-    ),
-    "match": click.option(
+    )
+    match: int | None = option(
         "--match",
         metavar="N",
         type=number_type((1 << 64) - 1),
         help="Only messages with this match info, 64 bits.",
         **_FILTER,
-    ),
-    "flags": click.option(
+    )
+    flags: tuple[str, ...] = option(
         "--flag",
-        "flags",
         metavar="NAME",
         multiple=True,
         shell_complete=offers(catalogued("flag")),
         help="Only frames with this mark, such as retransmission; may be repeated for any of several.",
         **_FILTER,
-    ),
-    "where": click.option(
+    )
+    where: str | None = option(
         "--where",
         metavar="EXPRESSION",
         shell_complete=expressions,
         help="Only frames for which this expression over their fields is true.",
         **_FILTER,
-    ),
-    "peers": peers_option,
-    "by_name": click.option(
+    )
+    peers: Path | None = peers_option
+    by_name: bool = option(
         "--names/--no-names",
-        "by_name",
         default=True,
         help="Show names of hosts, where known and unique, instead of addresses.  [default: --names]",
         **of_topic("hosts"),
-    ),
-}
-"""The options of the filter, by the name of their parameter."""
-FILTERS: Final = frozenset(_FILTERS)
-"""The names of the parameters of these options."""
-ABOUT_NAMES: Final = frozenset({"peers", "by_name"})
-"""The parameters of options that select nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilterOptions:
-    """Parsed filter options, the same in all commands that read frames."""
-
-    hosts: tuple[HostChoice, ...] = ()
-    pair: tuple[HostChoice, HostChoice] | None = None
-    endpoint: int | None = None
-    types: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    messages: list[NumberRange] | None = None
-    frames: list[NumberRange] | None = None
-    between: tuple[float, float] | None = None
-    match: int | None = None
-    flags: tuple[str, ...] = ()
-    where: str | None = None
-    peers: Path | None = None
-    by_name: bool = False
+    )
     """True if output shows names of hosts instead of addresses."""
 
     def selection(self) -> Selection:
@@ -197,9 +165,5 @@ class FilterOptions:
         return HostNames({address: name for address, name in read_peers(self.peers).items() if name})
 
 
-def filter_options(*omitted: str) -> Decorator:
-    """The options of the filter, passed to the command as ``filters``, :class:`FilterOptions`.
-
-    ``omitted`` names the parameters of options that the command lacks, or defines with other properties.
-    """
-    return option_group("filters", FilterOptions, *(each for name, each in _FILTERS.items() if name not in omitted))
+FILTERS: Final = frozenset(each.name for each in fields(FilterOptions))
+"""The parameters of the filter."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
-from mxwire.cli.options import DecodingOptions, decoding_options, json_option
+from mxwire.cli.message_choice import MessageChoice, follow_message
+from mxwire.cli.option_class import takes
+from mxwire.cli.options import DecodingOptions, json_option
 
 
 @click.command(cls=Command)
-@message_choice
+@takes(MessageChoice, name="choice")
 @json_option("JSON Lines: one object per frame, or per run of replies.")
-@filter_options("messages")
-@decoding_options
+@takes(FilterOptions, "messages", name="filters")
+@takes(DecodingOptions, name="decoding")
 def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decoding: DecodingOptions) -> None:
     """Show every frame of one message: its role, time and contents."""
     from mxwire.report.document import Paragraph, show

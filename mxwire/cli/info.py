@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.options import FILE, DecodingOptions, Inputs, decoding_options, json_option
+from mxwire.cli.option_class import takes
+from mxwire.cli.options import FILE, DecodingOptions, Inputs, flag_option, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @json_option("JSON Lines: one object per file.")
-@click.option("--quick", is_flag=True, help="Do not count messages, which takes most of the time.")
-@filter_options("by_name")
-@decoding_options
+@flag_option("Do not count messages, which takes most of the time.", "--quick")
+@takes(FilterOptions, "by_name", name="filters")
+@takes(DecodingOptions, name="decoding")
 def command(
     files: tuple[str, ...], as_json: bool, quick: bool, filters: FilterOptions, decoding: DecodingOptions
 ) -> None:

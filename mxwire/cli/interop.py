@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,16 +17,17 @@ from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command, CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import counted, note, wrote
+from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.options import (
     FILE,
     Decorator,
     WorkerOptions,
+    flag_option,
     integer_option,
     json_option,
     junit_option,
     name_option,
     table_option,
-    worker_options,
 )
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError, write_file
@@ -63,38 +64,6 @@ _COLUMNS: Final[dict[str, ColumnKind]] = {
 }
 """The columns of ``--to``: one row per cell."""
 _TITLE: Final = "Interoperability, simulated"
-
-
-@dataclass(frozen=True, slots=True)
-class InteropOptions:
-    """Parsed options of ``mxwire interop``."""
-
-    implementations: tuple[str, ...]
-    cases: tuple[str, ...]
-    impairments: tuple[str, ...]
-    cells: tuple[str, ...]
-    seed: int
-    workers: WorkerOptions
-    target: Path | None
-    html: str | None
-    folder: str | None
-    force: bool
-    as_json: bool
-    junit: Path | None
-    entries: tuple[str, ...]
-
-    @property
-    def selection(self) -> CellSelection:
-        """The selected cells."""
-        from mxwire.interop.matrix import CellSelection
-
-        return CellSelection(self.implementations, self.cases, self.impairments, self.cells, self.seed)
-
-    @property
-    def report_folder(self) -> Path | None:
-        """The folder of the report."""
-        chosen = self.html or self.folder
-        return None if chosen is None else Path(chosen)
 
 
 class _Group(CommandGroup):
@@ -152,49 +121,63 @@ def command(**_: Any) -> None:
 
 
 def _only(kind: str, text: str) -> Decorator:
-    return name_option(text, kind, f"--{kind}", f"{kind}s", multiple=True)
+    return name_option(text, kind, f"--{kind}", multiple=True)
 
 
 def _folder(text: str, *names: str) -> Decorator:
     return click.option(*names, metavar="DIR", shell_complete=folders, help=text)
 
 
-@command.command("run", cls=_Matrix, hidden=True)
-@click.argument("config", metavar="[CONFIG.toml]", required=False, shell_complete=_complete)
-@_only("implementation", "Only this implementation; may be repeated.")
-@_only("case", "Only this case or group of cases; may be repeated.")
-@_only("impairment", "Only this impairment, in all cases; may be repeated.")
-@click.option(
-    "--cell",
-    "cells",
-    metavar="L/R/CASE/IMP",
-    multiple=True,
-    shell_complete=cells,
-    help="Only this cell; may be repeated.",
-)
-@click.option(
-    "--with",
-    "entries",
-    metavar="NAME=COMMAND",
-    multiple=True,
-    help="Play against COMMAND, which acts as a host on a new interface; may be repeated.",
-)
-@integer_option("Random seed.", "--seed", default=1)
-@worker_options
-@table_option
-@_folder("Write a site to DIR: matrix, one page per cell, captures.", "--html")
-@_folder("Write report and captures to DIR, without pages.", "--report", "folder")
-@click.option("--force", is_flag=True, help="Replace a report in DIR.")
-@click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and exit.")
-@json_option("JSON Lines: one object per line.")
-@junit_option("one suite per pair and impairment")
 @conflicts("--html", "--report", error="--html includes the report and its captures: omit --report")
-def run(config: str | None, listing: bool, **options: Any) -> None:
+@options_class
+class InteropOptions:
+    """The options of the matrix."""
+
+    config: str | None = argument(metavar="[CONFIG.toml]", required=False, shell_complete=_complete)
+    implementations: tuple[str, ...] = _only("implementation", "Only this implementation; may be repeated.")
+    cases: tuple[str, ...] = _only("case", "Only this case or group of cases; may be repeated.")
+    impairments: tuple[str, ...] = _only("impairment", "Only this impairment, in all cases; may be repeated.")
+    cells: tuple[str, ...] = option(
+        "--cell", metavar="L/R/CASE/IMP", multiple=True, shell_complete=cells, help="Only this cell; may be repeated."
+    )
+    entries: tuple[str, ...] = option(
+        "--with",
+        metavar="NAME=COMMAND",
+        multiple=True,
+        help="Play against COMMAND, which acts as a host on a new interface; may be repeated.",
+    )
+    seed: int = integer_option("Random seed.", "--seed", default=1)
+    workers: WorkerOptions = group(WorkerOptions)
+    target: Path | None = table_option
+    html: str | None = _folder("Write a site to DIR: matrix, one page per cell, captures.", "--html")
+    folder: str | None = _folder("Write report and captures to DIR, without pages.", "--report")
+    force: bool = flag_option("Replace a report in DIR.", "--force")
+    listing: bool = flag_option("List implementations, cases and impairments, and exit.", "--list")
+    as_json: bool = json_option("JSON Lines: one object per line.")
+    junit: Path | None = junit_option("one suite per pair and impairment")
+
+    @property
+    def selection(self) -> CellSelection:
+        """The selected cells."""
+        from mxwire.interop.matrix import CellSelection
+
+        return CellSelection(self.implementations, self.cases, self.impairments, self.cells, self.seed)
+
+    @property
+    def report_folder(self) -> Path | None:
+        """The folder of the report."""
+        chosen = self.html or self.folder
+        return None if chosen is None else Path(chosen)
+
+
+@command.command("run", cls=_Matrix, hidden=True)
+@takes(InteropOptions)
+def run(options: InteropOptions) -> None:
     """Play the matrix."""
-    if listing:
-        _show_list(options["as_json"])
+    if options.listing:
+        _show_list(options.as_json)
         return
-    sys.exit(_play(config, InteropOptions(**options)))
+    sys.exit(_play(options))
 
 
 @command.command(name="diff")
@@ -220,7 +203,7 @@ def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
 # Playing
 
 
-def _play(config: str | None, options: InteropOptions) -> int:
+def _play(options: InteropOptions) -> int:
     """Play the selected cells, and print the report; return the exit code."""
     from mxwire.extras import import_extra
     from mxwire.interop import matrix
@@ -228,8 +211,8 @@ def _play(config: str | None, options: InteropOptions) -> int:
     if options.html:
         import_extra("bokeh", "report", "--html")
     end_like_interrupt()
-    if config is not None or options.entries:
-        return _play_live(config, options)
+    if options.config is not None or options.entries:
+        return _play_live(options)
     orders = matrix.plan(options.selection)
     report = matrix.report_of(orders, _TITLE)
     captures = _prepare(options, len(orders))
@@ -238,12 +221,12 @@ def _play(config: str | None, options: InteropOptions) -> int:
     return _finish(report, options, whole=whole)
 
 
-def _play_live(path: str | None, options: InteropOptions) -> int:
+def _play_live(options: InteropOptions) -> int:
     """Play live hosts, as described by a file and ``--with``, and print the report; return the exit code."""
     from mxwire.interop import live_matrix, matrix
     from mxwire.interop.configuration import configuration_with, read_configuration
 
-    configuration = None if path is None else read_configuration(path)
+    configuration = None if options.config is None else read_configuration(options.config)
     if options.entries or configuration is None:
         lefts = [*options.implementations, *(each.split("/")[0] for each in options.cells)]
         configuration = configuration_with(options.entries, lefts, configuration)

@@ -10,9 +10,10 @@ import click
 
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.options import json_option
+from mxwire.cli.option_class import option
+from mxwire.cli.options import flag_option, json_option
 
-prefix_option = click.option(
+prefix_option = option(
     "--prefix",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
@@ -31,7 +32,7 @@ def command() -> None:
 
 @command.command()
 @prefix_option
-@click.option("--libfabric", is_flag=True, help="Also build the provider of libfabric, for Open MPI, MPICH and others.")
+@flag_option("Also build the provider of libfabric, for Open MPI, MPICH and others.", "--libfabric")
 @json_option("Print one JSON object with the paths.")
 def build(prefix: Path | None, libfabric: bool, as_json: bool) -> None:
     """Compile the library, and install it with its headers and its pkg-config file.
@@ -88,8 +89,8 @@ def check(prefix: Path | None, as_json: bool) -> None:
 
 @command.command()
 @prefix_option
-@click.option("--packages", is_flag=True, help="Print the folder of the pkg-config file instead.")
-@click.option("--provider", is_flag=True, help="Print the folder of the provider of libfabric instead.")
+@flag_option("Print the folder of the pkg-config file instead.", "--packages")
+@flag_option("Print the folder of the provider of libfabric instead.", "--provider")
 @conflicts("--packages", "--provider", error="--packages and --provider exclude each other: each prints one folder")
 @json_option("Print one JSON object with all paths.")
 def path(prefix: Path | None, packages: bool, provider: bool, as_json: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -26,14 +25,15 @@ from mxwire.cli.linerate_options import (
 from mxwire.cli.linerate_search import tests
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
+from mxwire.cli.option_class import option, options_class, takes
 from mxwire.cli.options import (
     FILE,
     count_option,
     damage_option,
     duration_option,
     every_option,
+    flag_option,
     integer_option,
-    option_group,
     timeout_option,
     via_option,
 )
@@ -67,27 +67,51 @@ def command() -> None:
 # generate
 
 
-@dataclass(frozen=True, slots=True)
+@requires("--no-sink", one_of=("--to",), error="--no-sink needs an address to send to: --to MAC")
+@requires(
+    "--burst", one_of=("--rate",), error="--burst needs --rate: frames that are sent as fast as possible are one burst"
+)
+@options_class
 class GenerateOptions:
-    """Parsed options of ``mxwire linerate generate``."""
+    """The options of mxwire linerate generate."""
 
-    interface: str
-    target: str | None
-    no_sink: bool
-    kind: str
-    skip_damage: bool
-    size: int | None
-    rate: str | None
-    count: int | None
-    seconds: float | None
-    streams: int
-    burst: int
-    batch: int | None
-    via: str
-    timeout: float
-    cpu: int | None
-    netns: str | None
-    as_json: bool
+    interface: str = interface_option
+    target: str | None = option(
+        "--to", metavar="MAC", help="Ethernet address of the sink.  [default: the one that answers]"
+    )
+    no_sink: bool = flag_option("Send to --to without a sink: nothing is counted there.", "--no-sink")
+    kind: str = option(
+        "--frame",
+        metavar="TYPE|FILE",
+        type=FILE,
+        default="TINY",
+        show_default=True,
+        help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn, at most --size), or the frames of a capture.",
+    )
+    skip_damage: bool = damage_option
+    size: int | None = size_option
+    rate: str | None = option(
+        "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%)."
+    )
+    count: int | None = count_option("Stop after N frames.")
+    seconds: float | None = duration_option(None, "End after S seconds.  [default: Ctrl-C]")
+    streams: int = streams_option
+    burst: int = option(
+        "--burst",
+        type=click.IntRange(1, 1 << 20),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="With --rate: send N frames at a time.",
+    )
+    batch: int | None = integer_option(
+        "Frames per system call.  [default: 64; 256 with AF_XDP]", "--batch", least=1, most=1024
+    )
+    via: str = via_option(*VIA)
+    timeout: float = timeout_option(10.0, "Seconds to wait for a sink.")
+    cpu: int | None = cpu_option
+    netns: str | None = netns_option
+    as_json: bool = json_option
 
     def templates(self, destination: bytes, source: bytes) -> tuple[FrameTemplate, ...]:
         """Build the frames of ``--frame``."""
@@ -95,43 +119,7 @@ class GenerateOptions:
 
 
 @command.command()
-@interface_option
-@click.option("--to", "target", metavar="MAC", help="Ethernet address of the sink.  [default: the one that answers]")
-@click.option("--no-sink", is_flag=True, help="Send to --to without a sink: nothing is counted there.")
-@click.option(
-    "--frame",
-    "kind",
-    metavar="TYPE|FILE",
-    type=FILE,
-    default="TINY",
-    show_default=True,
-    help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn, at most --size), or the frames of a capture.",
-)
-@damage_option
-@size_option
-@click.option("--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).")
-@count_option("Stop after N frames.")
-@duration_option(None, "End after S seconds.  [default: Ctrl-C]")
-@streams_option
-@click.option(
-    "--burst",
-    type=click.IntRange(1, 1 << 20),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="With --rate: send N frames at a time.",
-)
-@integer_option("Frames per system call.  [default: 64; 256 with AF_XDP]", "--batch", least=1, most=1024)
-@via_option(*VIA)
-@timeout_option(10.0, "Seconds to wait for a sink.")
-@cpu_option
-@netns_option
-@json_option
-@requires("--no-sink", one_of=("--to",), error="--no-sink needs an address to send to: --to MAC")
-@requires(
-    "--burst", one_of=("--rate",), error="--burst needs --rate: frames that are sent as fast as possible are one burst"
-)
-@option_group("options", GenerateOptions)
+@takes(GenerateOptions)
 def generate(options: GenerateOptions) -> None:
     """Send test frames, and compare with the counters of a sink."""
     from mxwire.lab.machine import machine_record, pin
@@ -259,56 +247,46 @@ class _GeneratorReport(_RateReport):
 # sink
 
 
-@dataclass(frozen=True, slots=True)
+@options_class
 class SinkOptions:
-    """Parsed options of ``mxwire linerate sink``."""
+    """The options of mxwire linerate sink."""
 
-    interface: str
-    check: str
-    runs: int | None
-    seconds: float | None
-    strict: bool
-    common_clocks: bool
-    ring: int
-    xdp_mode: str
-    every: float
-    via: str
-    cpu: int | None
-    netns: str | None
-    with_parent: int | None
-    as_json: bool
+    interface: str = interface_option
+    check: str = option(
+        "--check",
+        type=click.Choice(_CHECKS),
+        default="header",
+        show_default=True,
+        help="Check only the stamp of each frame, also its header, or every byte.",
+    )
+    runs: int | None = option(
+        "--runs", type=click.IntRange(1), metavar="N", help="End after N runs.  [default: Ctrl-C]"
+    )
+    seconds: float | None = duration_option(None, "End after S seconds.  [default: Ctrl-C]")
+    strict: bool = flag_option("Exit with 1 if any frame was lost, duplicated, reordered or altered.", "--strict")
+    common_clocks: bool = flag_option("Clocks of both machines are synchronised: print latencies.", "--common-clocks")
+    ring: int = option(
+        "--ring", type=click.IntRange(1, 1024), default=32, show_default=True, metavar="MIB", help="Receive ring."
+    )
+    xdp_mode: str = option(
+        "--xdp-mode",
+        type=click.Choice(("auto", "native", "generic")),
+        default="auto",
+        show_default=True,
+        help="With --via xdp: run the program in the driver, or in the kernel.",
+    )
+    every: float = every_option
+    via: str = via_option("packet", "xdp")
+    cpu: int | None = cpu_option
+    netns: str | None = netns_option
+    with_parent: int | None = option(
+        "--with-parent", type=int, hidden=True, help="End with this parent process, and print no runs."
+    )
+    as_json: bool = json_option
 
 
 @command.command()
-@interface_option
-@click.option(
-    "--check",
-    type=click.Choice(_CHECKS),
-    default="header",
-    show_default=True,
-    help="Check only the stamp of each frame, also its header, or every byte.",
-)
-@click.option("--runs", type=click.IntRange(1), metavar="N", help="End after N runs.  [default: Ctrl-C]")
-@duration_option(None, "End after S seconds.  [default: Ctrl-C]")
-@click.option("--strict", is_flag=True, help="Exit with 1 if any frame was lost, duplicated, reordered or altered.")
-@click.option("--common-clocks", is_flag=True, help="Clocks of both machines are synchronised: print latencies.")
-@click.option(
-    "--ring", type=click.IntRange(1, 1024), default=32, show_default=True, metavar="MIB", help="Receive ring."
-)
-@click.option(
-    "--xdp-mode",
-    type=click.Choice(("auto", "native", "generic")),
-    default="auto",
-    show_default=True,
-    help="With --via xdp: run the program in the driver, or in the kernel.",
-)
-@every_option
-@via_option("packet", "xdp")
-@cpu_option
-@netns_option
-@click.option("--with-parent", type=int, hidden=True, help="End with this parent process, and print no runs.")
-@json_option
-@option_group("options", SinkOptions)
+@takes(SinkOptions)
 def sink(options: SinkOptions) -> None:
     """Count and check test frames, and answer generators."""
     from mxwire.lab.machine import machine_record, pin

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from mxwire.cli import options
 from mxwire.cli.notes import EventReport
+from mxwire.cli.option_class import option
 from mxwire.cli.progress import LiveLine
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ size_option = options.integer_option(
 )
 
 
-netns_option = click.option("--netns", metavar="NAME", help="Network namespace of the interface (ip netns).")
-requirements_option = click.option(
+netns_option = option("--netns", metavar="NAME", help="Network namespace of the interface (ip netns).")
+requirements_option = option(
     "--require",
     "requirements",
     multiple=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -25,8 +25,9 @@ from mxwire.cli.linerate_options import (
     size_option,
     streams_option,
 )
-from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt
 from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.errors import MxwireError, check_writable, write_file
 from mxwire.ethernet import HEADER_SIZE
 
@@ -86,35 +87,57 @@ def lengths_type(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
     return lengths
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOutput:
-    """Parsed options of the output of all tests."""
+trial_option = shared.amount_option("Each trial lasts S seconds.  [default: 1]", "--duration", "trial")
+resolution_option = option(
+    "--resolution",
+    type=share_type(zero=False),
+    metavar="SHARE",
+    help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
+)
+csv_option = option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as CSV.")
+plot_option = shared.plot_option("Also draw the results into a .png or .svg.", ".png", ".svg", ".pdf")
 
-    requirements: tuple[str, ...]
-    csv: Path | None
-    plot: Path | None
-    as_json: bool
 
+@options_class
+class LineTestOptions:
+    """The options of all tests of frames."""
 
-@dataclass(frozen=True, slots=True)
-class LineTestOptions(SearchOutput):
-    """Parsed options of all tests of frames."""
-
-    interface: str
-    target: str | None
-    sizes: tuple[int, ...] | None
-    trial: float | None
-    resolution: float | None
-    accepted_loss: float
-    repetitions: int
-    settle: float | None
-    cool_down: float | None
-    rfc2544: bool
-    streams: int
-    via: str
-    sink_via: str | None
-    cpu: int | None
-    timeout: float
+    interface: str = interface_option
+    target: str | None = option("--to", metavar="IF|MAC", help="The other side.  [default: the sink that answers]")
+    sizes: tuple[int, ...] | None = option(
+        "--sizes",
+        type=lengths_type(60, 65535),
+        metavar="BYTES,…",
+        help=f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, if they fit the MTU]",
+    )
+    trial: float | None = trial_option
+    resolution: float | None = resolution_option
+    accepted_loss: float = option(
+        "--accept-loss",
+        type=share_type(),
+        default=0.0,
+        metavar="SHARE",
+        help="Loss up to which a trial passes.  [default: 0]",
+    )
+    repetitions: int = repetitions_option
+    settle: float | None = shared.amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True)
+    cool_down: float | None = shared.amount_option("Pause between trials.  [default: 0.2]", "--cool-down", zero=True)
+    rfc2544: bool = shared.flag_option(
+        "As in RFC 2544: trials of 60 s, pauses of 2 s and 5 s, resolution 0.1%.", "--rfc2544"
+    )
+    streams: int = streams_option
+    requirements: tuple[str, ...] = requirements_option
+    csv: Path | None = csv_option
+    plot: Path | None = plot_option
+    via: str = shared.via_option("packet", "xdp", "kernel")
+    sink_via: str | None = option(
+        "--sink-via",
+        type=click.Choice(("packet", "xdp")),
+        help="Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet; xdp for live frames]",
+    )
+    cpu: int | None = cpu_option
+    timeout: float = sink_timeout_option
+    as_json: bool = json_option
 
     def tester(self) -> LineTesterOptions:
         """The settings of the tests; settings without an option are those of RFC 2544."""
@@ -125,71 +148,17 @@ class LineTestOptions(SearchOutput):
         return LineTesterOptions(**(_RFC2544 if self.rfc2544 else {}) | chosen)
 
 
-trial_option = shared.amount_option("Each trial lasts S seconds.  [default: 1]", "--duration", "trial")
-resolution_option = click.option(
-    "--resolution",
-    type=share_type(zero=False),
-    metavar="SHARE",
-    help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
-)
-csv_option = click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as CSV.")
-plot_option = shared.plot_option("Also draw the results into a .png or .svg.", ".png", ".svg", ".pdf")
-_OPTIONS: Final = (
-    interface_option,
-    click.option("--to", "target", metavar="IF|MAC", help="The other side.  [default: the sink that answers]"),
-    click.option(
-        "--sizes",
-        type=lengths_type(60, 65535),
-        metavar="BYTES,…",
-        help=f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, if they fit the MTU]",
-    ),
-    trial_option,
-    resolution_option,
-    click.option(
-        "--accept-loss",
-        "accepted_loss",
-        type=share_type(),
-        default=0.0,
-        metavar="SHARE",
-        help="Loss up to which a trial passes.  [default: 0]",
-    ),
-    repetitions_option,
-    shared.amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True),
-    shared.amount_option("Pause between trials.  [default: 0.2]", "--cool-down", zero=True),
-    click.option(
-        "--rfc2544", is_flag=True, help="As in RFC 2544: trials of 60 s, pauses of 2 s and 5 s, resolution 0.1%."
-    ),
-    streams_option,
-    requirements_option,
-    csv_option,
-    plot_option,
-    shared.via_option("packet", "xdp", "kernel"),
-    click.option(
-        "--sink-via",
-        type=click.Choice(("packet", "xdp")),
-        help="Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet; xdp for live frames]",
-    ),
-    cpu_option,
-    sink_timeout_option,
-    json_option,
-)
-test_options = shared.option_group("options", LineTestOptions, *_OPTIONS)
-"""The options of all tests of frames, passed to the command as ``options``, :class:`LineTestOptions`."""
-
-
 @tests.command()
-@test_options
+@takes(LineTestOptions)
 def throughput(options: LineTestOptions) -> None:
     """Find the highest rate without loss (RFC 2544, section 26.1)."""
     _run(options, "throughput", lambda tester, measured: iter([tester.throughput(measured)]))
 
 
 @tests.command()
-@test_options
+@takes(LineTestOptions)
 @click.option(
-    "--rate",
-    metavar="RATE",
-    help="Frames (50000/s) or bits (1Gbit/s) per second.  [default: shares of the throughput]",
+    "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second.  [default: shares of the throughput]"
 )
 def latency(options: LineTestOptions, rate: str | None) -> None:
     """Measure latencies at 10, 50, 90 and 100% of the throughput, or of --rate (RFC 2544, 26.2; RFC 8219)."""
@@ -206,14 +175,14 @@ def latency(options: LineTestOptions, rate: str | None) -> None:
 
 
 @tests.command()
-@test_options
+@takes(LineTestOptions)
 def loss(options: LineTestOptions) -> None:
     """Measure the loss at 100%, 90% … of the highest rate, until two in a row have none (RFC 2544, 26.3)."""
     _run(options, "loss", lambda tester, measured: iter([tester.loss(measured)]))
 
 
 @tests.command()
-@test_options
+@takes(LineTestOptions)
 def burst(options: LineTestOptions) -> None:
     """Find the longest burst at full speed without loss (RFC 2544, section 26.4; RFC 9004)."""
     _run(options, "burst", lambda tester, measured: iter([tester.burst(measured)]))
@@ -313,33 +282,30 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
 # Incast
 
 
+@options_class
+class IncastTestOptions:
+    """The options of mxwire linerate test incast."""
+
+    interface: str = interface_option
+    targets: tuple[str, ...] = option(
+        "--to", multiple=True, metavar="IF|MAC", help="A sender; may be repeated.  [default: all that answer]"
+    )
+    size: int | None = size_option
+    blocks: int = shared.integer_option(
+        "Maximum number of blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64
+    )
+    repetitions: int = repetitions_option
+    requirements: tuple[str, ...] = requirements_option
+    csv: Path | None = csv_option
+    plot: Path | None = plot_option
+    cpu: int | None = cpu_option
+    timeout: float = sink_timeout_option
+    as_json: bool = json_option
+
+
 @tests.command()
-@interface_option
-@click.option(
-    "--to", "targets", multiple=True, metavar="IF|MAC", help="A sender; may be repeated.  [default: all that answer]"
-)
-@size_option
-@shared.integer_option(
-    "Maximum number of blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64
-)
-@repetitions_option
-@requirements_option
-@csv_option
-@plot_option
-@cpu_option
-@sink_timeout_option
-@json_option
-@shared.option_group("output", SearchOutput)
-def incast(
-    interface: str,
-    targets: tuple[str, ...],
-    size: int | None,
-    blocks: int,
-    repetitions: int,
-    cpu: int | None,
-    timeout: float,
-    output: SearchOutput,
-) -> None:
+@takes(IncastTestOptions)
+def incast(options: IncastTestOptions) -> None:
     """Have several senders answer PULLs at once, to find the buffer size of the switch in front of the requester.
 
     With 1, 2 … senders, the answer is doubled from one block of 8 frames until frames are lost.
@@ -353,20 +319,20 @@ def incast(
     from mxwire.linerate.transmitters import SINK_RING_BYTES
     from mxwire.link import PacketLink
 
-    report = _TestReport("incast", "packet", output)
+    report = _TestReport("incast", "packet", options)
     end_like_interrupt()
-    found = LiveOptions(interface).check()
-    size = full_size("PULL_REPLY") if size is None else size
-    check_length(interface, found.mtu, size)
+    found = LiveOptions(options.interface).check()
+    size = full_size("PULL_REPLY") if options.size is None else options.size
+    check_length(options.interface, found.mtu, size)
     with ExitStack() as stack:
-        pin(cpu, "--cpu")
-        addresses = [sink_address(each, interface, stack) for each in targets]
-        link = stack.enter_context(PacketLink.open(interface, mode="bulk", ring_bytes=2 * SINK_RING_BYTES))
-        control, senders = find_sinks(link, addresses, timeout)
-        options = IncastOptions(size, blocks, repetitions)
+        pin(options.cpu, "--cpu")
+        addresses = [sink_address(each, options.interface, stack) for each in options.targets]
+        link = stack.enter_context(PacketLink.open(options.interface, mode="bulk", ring_bytes=2 * SINK_RING_BYTES))
+        control, senders = find_sinks(link, addresses, options.timeout)
+        settings = IncastOptions(size, options.blocks, options.repetitions)
         first = SystemRandom().randrange(RUNS)
-        tester = IncastTester(link, control, senders, options, first=first, progress=report.line.show)
-        report.begin(found, {"size": size, "blocks": blocks, "senders": len(senders)}, (size,))
+        tester = IncastTester(link, control, senders, settings, first=first, progress=report.line.show)
+        report.begin(found, {"size": size, "blocks": options.blocks, "senders": len(senders)}, (size,))
         report.run(tester.measure(count) for count in range(1, len(senders) + 1))
     report.finish()
 
@@ -374,46 +340,43 @@ def incast(
 # Messages
 
 
+@options_class
+class MessageTestOptions:
+    """The options of mxwire linerate test messages."""
+
+    live: LiveOptions = group(LiveOptions)
+    target: HostChoice = option(
+        "--to", required=True, type=shared.host_type, metavar="HOST", help="A host, like alpha:0."
+    )
+    lengths: tuple[int, ...] = option(
+        "--lengths",
+        type=lengths_type(0, 1 << 28),
+        default="8,4096,1048576",
+        show_default=True,
+        metavar="BYTES,…",
+        help="Lengths of the messages: eager up to 32768, else by rendezvous.",
+    )
+    partner: str = option(
+        "--partner",
+        type=click.Choice(("echo", "sink")),
+        default="echo",
+        show_default=True,
+        help="The partner returns messages (serve --echo), or only takes them (serve --sink).",
+    )
+    window: int = shared.integer_option("Messages in flight.", "--window", least=1, most=4096, default=64)
+    trial: float | None = trial_option
+    resolution: float | None = resolution_option
+    key: int = shared.key_option
+    requirements: tuple[str, ...] = requirements_option
+    csv: Path | None = csv_option
+    plot: Path | None = plot_option
+    timeout: float = shared.timeout_option(10.0, "Seconds to wait for the host.")
+    as_json: bool = json_option
+
+
 @tests.command()
-@live_options
-@click.option("--to", "target", required=True, type=shared.host_type, metavar="HOST", help="A host, like alpha:0.")
-@click.option(
-    "--lengths",
-    type=lengths_type(0, 1 << 28),
-    default="8,4096,1048576",
-    show_default=True,
-    metavar="BYTES,…",
-    help="Lengths of the messages: eager up to 32768, else by rendezvous.",
-)
-@click.option(
-    "--partner",
-    type=click.Choice(("echo", "sink")),
-    default="echo",
-    show_default=True,
-    help="The partner returns messages (serve --echo), or only takes them (serve --sink).",
-)
-@shared.integer_option("Messages in flight.", "--window", least=1, most=4096, default=64)
-@trial_option
-@resolution_option
-@shared.key_option
-@requirements_option
-@csv_option
-@plot_option
-@shared.timeout_option(10.0, "Seconds to wait for the host.")
-@json_option
-@shared.option_group("output", SearchOutput)
-def messages(
-    live: LiveOptions,
-    target: HostChoice,
-    lengths: tuple[int, ...],
-    partner: str,
-    window: int,
-    trial: float | None,
-    resolution: float | None,
-    key: int,
-    timeout: float,
-    output: SearchOutput,
-) -> None:
+@takes(MessageTestOptions)
+def messages(options: MessageTestOptions) -> None:
     """Find the highest rate of messages without retransmissions, and measure round trips below it.
 
     The partner is a real host: mxwire serve, or an application of Open-MX or MX.
@@ -421,21 +384,26 @@ def messages(
     from mxwire.linerate.messages import MessageOptions, MessageTester
     from mxwire.wire.dialect import dialect_by_name
 
-    report = _TestReport("messages", "packet", output)
+    report = _TestReport("messages", "packet", options)
     end_like_interrupt()
-    found = live.check()
-    dialect = dialect_by_name(live.dialect or "mxoe")
-    chosen: dict[str, Any] = {"trial": trial, "resolution": resolution}
-    settings = {name: each for name, each in chosen.items() if each is not None}
-    options = MessageOptions(window=window, echo=partner == "echo", **settings)
-    with live.open(background=False, spin=True) as host:
-        endpoint = host.open_endpoint(None, key)
-        number = MEETING_POINT if target.endpoint is None else target.endpoint
-        remote = connect(endpoint, target.host, number, key, timeout)
-        tester = MessageTester(host, endpoint, remote, dialect, options, report.line.show)
-        about = {"host": str(target), "dialect": dialect.name, "window": window, "partner": partner}
-        report.begin(found, about, lengths)
-        report.run(tester.measure(each) for each in lengths)
+    found = options.live.check()
+    dialect = dialect_by_name(options.live.dialect or "mxoe")
+    given: dict[str, Any] = {"trial": options.trial, "resolution": options.resolution}
+    chosen = {name: each for name, each in given.items() if each is not None}
+    settings = MessageOptions(window=options.window, echo=options.partner == "echo", **chosen)
+    with options.live.open(background=False, spin=True) as host:
+        endpoint = host.open_endpoint(None, options.key)
+        number = MEETING_POINT if options.target.endpoint is None else options.target.endpoint
+        remote = connect(endpoint, options.target.host, number, options.key, options.timeout)
+        tester = MessageTester(host, endpoint, remote, dialect, settings, report.line.show)
+        about = {
+            "host": str(options.target),
+            "dialect": dialect.name,
+            "window": options.window,
+            "partner": options.partner,
+        }
+        report.begin(found, about, options.lengths)
+        report.run(tester.measure(each) for each in options.lengths)
     report.finish()
 
 
@@ -448,7 +416,7 @@ class _TestReport(LineReport):
     Raises :class:`~mxwire.errors.MxwireError` if a requirement or a file is not possible.
     """
 
-    def __init__(self, test: str, via: str, output: SearchOutput) -> None:
+    def __init__(self, test: str, via: str, output: LineTestOptions | IncastTestOptions | MessageTestOptions) -> None:
         from mxwire.linerate.requirement import Requirement
 
         super().__init__(output.as_json)

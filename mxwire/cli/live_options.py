@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from mxwire.cli.notes import note
-from mxwire.cli.options import (
-    Decorator,
-    interface_option,
-    live_dialect_option,
-    name_option,
-    of_topic,
-    option_group,
-    peers_option,
-    via_option,
-)
+from mxwire.cli.option_class import option, options_class
+from mxwire.cli.options import interface_option, live_dialect_option, name_option, of_topic, peers_option, via_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -36,18 +25,43 @@ MEETING_POINT: Final = 1
 """The endpoint of serve, send and receive by default: omx_perf and ``mxwire perf`` use 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveOptions:
-    """Parsed options of all live commands: the local host and its interface."""
+_HOSTS: Final = of_topic("hosts")
+own_name_option = option(
+    "--name",
+    metavar="NAME",
+    help="Name of the local host.  [default: that of this computer, with :0]",
+    **of_topic("hosts", "name"),
+)
+own_dialect_option = live_dialect_option(
+    "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
+)
+announce_option = option(
+    "--no-announce",
+    flag_value=False,
+    default=True,
+    help="Do not announce the local host: only hosts that know it answer.",
+    **_HOSTS,
+)
 
-    interface: str
-    name: str | None = None
-    dialect: str | None = None
+
+def own_profile_option(**properties: Any) -> Any:
+    """``--profile`` of the local host; ``properties`` are those of click."""
+    text = "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help."
+    return name_option(text, "profile", "--profile", **properties, **_HOSTS)
+
+
+@options_class
+class LiveOptions:
+    """Options of all live commands: the local host and its interface."""
+
+    interface: str = interface_option(required=True)
+    name: str | None = own_name_option
+    dialect: str | None = own_dialect_option
     """The dialect, if one was given; otherwise it is mxoe."""
-    profile: str = "open-mx"
-    peers: Path | None = None
-    announce: bool = True
-    via: str = "packet"
+    profile: str = own_profile_option(default="open-mx", show_default=True)
+    peers: Path | None = peers_option
+    announce: bool = announce_option
+    via: str = via_option("packet", "xdp", "xdp-send", **_HOSTS)
 
     def check(self) -> NetworkInterface:
         """Read the properties of the interface from the kernel.
@@ -85,50 +99,6 @@ class LiveOptions:
             link=self.via,
             **more,
         )
-
-
-_HOSTS: Final = of_topic("hosts")
-
-
-def identity_options(**profile: Any) -> tuple[Decorator, ...]:
-    """The options of the local host besides its interface; ``profile`` are properties of ``--profile`` in click."""
-    return (
-        click.option(
-            "--name",
-            metavar="NAME",
-            help="Name of the local host.  [default: that of this computer, with :0]",
-            **of_topic("hosts", "name"),
-        ),
-        live_dialect_option(
-            "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
-        ),
-        name_option(
-            "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
-            "profile",
-            "--profile",
-            **profile,
-            **_HOSTS,
-        ),
-        peers_option,
-        click.option(
-            "--no-announce",
-            "announce",
-            flag_value=False,
-            default=True,
-            help="Do not announce the local host: only hosts that know it answer.",
-            **_HOSTS,
-        ),
-    )
-
-
-_HOST_OPTIONS: Final = (
-    interface_option(required=True),
-    *identity_options(default="open-mx", show_default=True),
-)
-live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp", "xdp-send", **_HOSTS))
-"""The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""
-host_options = option_group("live", LiveOptions, *_HOST_OPTIONS)
-"""The options of all live commands without ``--via``."""
 
 
 def find(host: Host, which: HostChoice, timeout: float) -> Peer:

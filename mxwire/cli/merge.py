@@ -8,32 +8,34 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.conflicts import requires
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, write_option
+from mxwire.cli.option_class import argument, group, options_class, takes
+from mxwire.cli.options import FILE, DecodingOptions, flag_option, json_option, write_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan
 
 
-@click.command(cls=Command)
-@click.argument("first", metavar="A", type=FILE)
-@click.argument("second", metavar="B", type=FILE)
-@write_option("Write all frames to FILE (pcapng), with one interface per capture; - is standard output.", "target")
-@click.option("--keep-both", is_flag=True, help="Write frames that are in both captures twice, once from each.")
-@json_option("Print the result as one JSON object.")
 @requires("--keep-both", one_of=("--write",), error="--keep-both needs -w FILE: give both")
-@filter_options("by_name")
-@decoding_options
-def command(
-    first: str,
-    second: str,
-    target: str | None,
-    keep_both: bool,
-    as_json: bool,
-    filters: FilterOptions,
-    decoding: DecodingOptions,
-) -> None:
+@options_class
+class MergeOptions:
+    """The options of mxwire merge."""
+
+    first: str = argument(metavar="A", type=FILE)
+    second: str = argument(metavar="B", type=FILE)
+    target: str | None = write_option(
+        "Write all frames to FILE (pcapng), with one interface per capture; - is standard output."
+    )
+    keep_both: bool = flag_option("Write frames that are in both captures twice, once from each.", "--keep-both")
+    as_json: bool = json_option("Print the result as one JSON object.")
+    filters: FilterOptions = group(FilterOptions, "by_name")
+    decoding: DecodingOptions = group(DecodingOptions)
+
+
+@click.command(cls=Command)
+@takes(MergeOptions)
+def command(options: MergeOptions) -> None:
     """Merge captures taken at both ends of a path, and report clock differences, transit times and losses.
 
     All frames are compared; a filter limits the frames that are written with -w. Frame and message numbers are those of
@@ -45,22 +47,30 @@ def command(
     from mxwire.report.json_line import json_line
     from mxwire.report.merge import MergedCaptures, merge_blocks
 
-    if "-" in (first, second):
+    if "-" in (options.first, options.second):
         raise MxwireError("captures are read twice to be merged: - cannot be one of them; write it to a file first")
-    if target is not None and target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
-        raise MxwireError(f"{target}: only pcapng has several interfaces: name it {Path(target).stem}.pcapng")
-    if target is not None and target != "-":
-        refuse_overwriting((first, second), Path(target))
-    if filters.selection().is_limited and target is None:
+    if options.target is not None and options.target.removesuffix(".gz").removesuffix(".zst").endswith(
+        (".pcap", ".cap")
+    ):
+        raise MxwireError(
+            f"{options.target}: only pcapng has several interfaces: name it {Path(options.target).stem}.pcapng"
+        )
+    if options.target is not None and options.target != "-":
+        refuse_overwriting((options.first, options.second), Path(options.target))
+    if options.filters.selection().is_limited and options.target is None:
         raise MxwireError("a filter limits the frames that are written: give -w FILE as well")
-    comparison = _compare(first, second, keep_both, decoding.skip_damage)
-    written = _write(first, second, comparison, target, filters, decoding) if target is not None else None
-    if as_json:
-        record = MergedCaptures.of(first, second, comparison, target, written).record()
-        click.echo(json_line(record), err=target == "-")
+    comparison = _compare(options.first, options.second, options.keep_both, options.decoding.skip_damage)
+    written = (
+        _write(options.first, options.second, comparison, options.target, options.filters, options.decoding)
+        if options.target is not None
+        else None
+    )
+    if options.as_json:
+        record = MergedCaptures.of(options.first, options.second, comparison, options.target, written).record()
+        click.echo(json_line(record), err=options.target == "-")
         return
-    blocks = merge_blocks(first, second, comparison, target, written)
-    if target == "-":
+    blocks = merge_blocks(options.first, options.second, comparison, options.target, written)
+    if options.target == "-":
         click.echo(plain(blocks), err=True, nl=False)
     else:
         show(blocks)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from mxwire.cli.filters import ABOUT_NAMES, FILTERS, FilterOptions
 from mxwire.cli.notes import note
-from mxwire.cli.options import FILE, DecodingOptions, given_options, integer_option, option_group
+from mxwire.cli.option_class import argument, options_class
+from mxwire.cli.options import FILE, DecodingOptions, given_options, integer_option
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
@@ -24,7 +24,7 @@ _LISTED: Final = 5
 """Messages listed in the error if a filter selects several."""
 
 
-@dataclass(frozen=True, slots=True)
+@options_class
 class MessageChoice:
     """A message of a capture, by its number, by one of its frames, or as the only one that a filter selects.
 
@@ -32,9 +32,15 @@ class MessageChoice:
     digits only.
     """
 
-    words: tuple[str, ...]
-    number: int | None
-    frame: int | None
+    words: tuple[str, ...] = argument(metavar="[NUMBER] FILE", nargs=-1, type=FILE)
+    number: int | None = integer_option(
+        "The message, by its number in mxwire messages: the same as NUMBER.", "--message", least=1
+    )
+    frame: int | None = integer_option(
+        "The message to which this frame belongs; the message that it acknowledges, if it is an ack.",
+        "--frame",
+        least=1,
+    )
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` unless there are one message and one file."""
@@ -85,22 +91,6 @@ class MessageChoice:
 def _message_number(word: str) -> int | None:
     # No capture has 10^18 messages, and Python refuses to convert thousands of digits.
     return int(word) or None if word.isdecimal() and len(word) < 19 else None
-
-
-message_choice = option_group(
-    "choice",
-    MessageChoice,
-    click.argument("words", metavar="[NUMBER] FILE", nargs=-1, type=FILE),
-    integer_option(
-        "The message, by its number in mxwire messages: the same as NUMBER.", "--message", "number", least=1
-    ),
-    integer_option(
-        "The message to which this frame belongs; the message that it acknowledges, if it is an ack.",
-        "--frame",
-        least=1,
-    ),
-)
-"""``NUMBER FILE``, ``--message`` and ``--frame``, passed to the command as ``choice``, :class:`MessageChoice`."""
 
 
 def follow_message(

@@ -12,8 +12,9 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
+from mxwire.cli.option_class import group, option, options_class, takes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
     from mxwire.report.conversations import ListedConversations
 
 
-@click.command(cls=Command)
-@shared.input_options
-@shared.full_json_option("JSON Lines: one object per message.")
-@shared.set_table_option
-@shared.worker_options
-@shared.piece_option
 @conflicts("--to", "--json", error="--to writes a table: omit --json")
 @requires("--piece", one_of=("--on",), error="--piece divides captures among workers: add --on local")
 @conflicts(
@@ -41,27 +36,30 @@ if TYPE_CHECKING:
     "--incomplete",
     error="--by conversation lists totals: omit --to, --on and --incomplete",
 )
-@filter_options()
-@click.option(
-    "--by",
-    type=click.Choice(["message", "conversation"]),
-    default="message",
-    show_default=True,
-    help="List the messages, or the conversations with their totals.",
-)
-@click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
-@shared.decoding_options
-def command(
-    inputs: shared.Inputs,
-    as_json: bool | str,
-    target: Path | None,
-    workers: shared.WorkerOptions,
-    piece: float,
-    filters: FilterOptions,
-    by: str,
-    incomplete: bool,
-    decoding: shared.DecodingOptions,
-) -> None:
+@options_class
+class MessagesOptions:
+    """The options of mxwire messages."""
+
+    inputs: shared.Inputs = group(shared.Inputs)
+    as_json: bool | str = shared.full_json_option("JSON Lines: one object per message.")
+    target: Path | None = shared.set_table_option
+    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    piece: float = shared.piece_option
+    filters: FilterOptions = group(FilterOptions)
+    by: str = option(
+        "--by",
+        type=click.Choice(["message", "conversation"]),
+        default="message",
+        show_default=True,
+        help="List the messages, or the conversations with their totals.",
+    )
+    incomplete: bool = shared.flag_option("Only messages that failed, or were only partly captured.", "--incomplete")
+    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+
+
+@click.command(cls=Command)
+@takes(MessagesOptions)
+def command(options: MessagesOptions) -> None:
     """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, regardless of
     retransmissions.
 
@@ -76,9 +74,11 @@ def command(
     from mxwire.cli.capture_set import CaptureSet, prepare_dataset
     from mxwire.cli.notes import note, wrote
 
-    captures = CaptureSet(inputs, filters, decoding, workers, piece=round(piece * 1e6))
-    if by == "conversation":
-        _list_conversations(captures, inputs, bool(as_json), filters)
+    captures = CaptureSet(
+        options.inputs, options.filters, options.decoding, options.workers, piece=round(options.piece * 1e6)
+    )
+    if options.by == "conversation":
+        _list_conversations(captures, options.inputs, bool(options.as_json), options.filters)
         return
     seen = rows = 0
 
@@ -87,17 +87,17 @@ def command(
         rows, seen = rows + counts[0], seen + counts[1]
 
     if captures.merges:
-        folder = prepare_dataset(target, "messages", workers)
-        captures.run(partial(_write_part, folder, incomplete), take)
-        wrote(rows, "message", str(target), what=f"{captures.title}, ")
+        folder = prepare_dataset(options.target, "messages", options.workers)
+        captures.run(partial(_write_part, folder, options.incomplete), take)
+        wrote(rows, "message", str(options.target), what=f"{captures.title}, ")
         captures.end()
         return
     with ExitStack() as stack:
-        output = _output(inputs.files, as_json, target, filters.by_name, stack)
-        captures.run(partial(_list_messages, output, incomplete), take)
+        output = _output(options.inputs.files, options.as_json, options.target, options.filters.by_name, stack)
+        captures.run(partial(_list_messages, output, options.incomplete), take)
         output.end()
-    if target is not None and (output.shown or not captures.failed):
-        wrote(output.shown, "message", target)
+    if options.target is not None and (output.shown or not captures.failed):
+        wrote(output.shown, "message", options.target)
     if seen and not output.shown and not captures.failed:
         note("no message matches the selection")
     captures.end()

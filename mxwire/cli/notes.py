@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import click
@@ -93,11 +92,13 @@ def end_interrupted_line() -> None:
         click.echo(err=True)
 
 
-@dataclass(slots=True)
 class EventReport:
     """Output of a live command, event by event: lines of text, or JSON Lines."""
 
-    as_json: bool
+    __slots__ = ("as_json",)
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
 
     def print(self, text: str, to_stderr: bool = False) -> None:
         """Print a line, unless the output is JSON."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +15,7 @@ from click.core import ParameterSource
 from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers
 from mxwire.cli.configuration import from_environment, from_file, variable_of
 from mxwire.cli.group import Topic
+from mxwire.cli.option_class import argument, option, options_class
 from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.detection import KnownDialects
 
-Decorator = Callable[[Any], Any]
+Decorator = Any
+"""A decorator of click for the function of a command, or a field of a class of options."""
 
 _BOUNDLESS: Final = 1 << 62
 """Help does not show upper limits from this value, which are only machine limits."""
@@ -83,6 +83,16 @@ def number_type(maximum: int, minimum: int = 0, meaning: str = "") -> Callable[[
         return found
 
     return number
+
+
+def split_names(_: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """The names of a list with commas; none without the option."""
+    if value is None:
+        return ()
+    names = tuple(dict.fromkeys(each.strip() for each in value.split(",") if each.strip()))
+    if not names:
+        raise click.BadParameter("name at least one", param=parameter)
+    return names
 
 
 ether_type: Final = number_type(0xFFFF, 0x600, "an EtherType: write it like 0x86DF")
@@ -148,6 +158,11 @@ class SharedOption(click.Option):
 def of_topic(topic: str, setting: str = "") -> dict[str, Any]:
     """Properties of an option that ``mxwire help TOPIC`` explains, and that may have a default in the configuration."""
     return {"cls": SharedOption, "topic": topic, "setting": setting}
+
+
+def flag_option(text: str, *names: str, **more: Any) -> Decorator:
+    """An option without a value."""
+    return click.option(*names, is_flag=True, help=text, **more)
 
 
 def json_option(text: str) -> Decorator:
@@ -285,14 +300,14 @@ def live_dialect_option(text: str, **more: Any) -> Decorator:
     return click.option("--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help=text, **more)
 
 
-peers_option = click.option(
+peers_option = option(
     "--peers",
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Known hosts: one Ethernet address and name per line.",
     **of_topic("hosts", "peers"),
 )
-dialect_option = click.option(
+dialect_option = option(
     "--dialect",
     default="auto",
     metavar="auto|mxoe|omx|omx:M",
@@ -309,20 +324,17 @@ def _table_option(metavar: str, text: str) -> Decorator:
 
 table_option = _table_option("FILE", f"{_TABLES}.")
 piece_option = amount_option(
-    "Divide captures of more than MB (10^6 bytes) among the workers of --on.",
-    "--piece",
-    default=1000,
-    metavar="MB",
+    "Divide captures of more than MB (10^6 bytes) among the workers of --on.", "--piece", default=1000, metavar="MB"
 )
 set_table_option = _table_option("FILE|DIR", f"{_TABLES}; with --on, a folder of Parquet files.")
-time_format_option = click.option(
+time_format_option = option(
     "--time-format",
     type=click.Choice(["relative", "delta", "absolute"]),
     default="relative",
     show_default=True,
     help="Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
 )
-ethertype_option = click.option(
+ethertype_option = option(
     "--ethertype",
     "ethertypes",
     metavar="N",
@@ -331,13 +343,13 @@ ethertype_option = click.option(
     help="EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
     **of_topic("dialects"),
 )
-damage_option = click.option(
+damage_option = option(
     "--skip-damage",
     is_flag=True,
     help="Continue behind damage in a capture, where frames can be recognised again.",
     **of_topic("files"),
 )
-every_option = click.option(
+every_option = option(
     "--every",
     type=Amount(0.1),
     default=10.0,
@@ -345,7 +357,7 @@ every_option = click.option(
     metavar="S",
     help="Interval of progress lines; on a terminal the counts are always shown.",
 )
-key_option = click.option(
+key_option = option(
     "--key",
     type=number_type(0xFFFF_FFFF),
     default=DEFAULT_KEY,
@@ -381,33 +393,13 @@ def via_option(*choices: str, **properties: Any) -> Decorator:
     )
 
 
-def option_group(name: str, made: type[Any], *options: Decorator) -> Decorator:
-    """Give a command ``options``, passed to it as ``name``: an object of the dataclass ``made``, with their values.
-
-    Fields without an option keep their defaults.
-    """
-    names = [each.name for each in fields(made)]
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        @functools.wraps(function)
-        def wrapped(*arguments: Any, **given: Any) -> Any:
-            chosen = made(**{each: given.pop(each) for each in names if each in given})
-            return function(*arguments, **{name: chosen}, **given)
-
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped
-
-    return decorate
-
-
-@dataclass(frozen=True, slots=True)
+@options_class
 class DecodingOptions:
     """Dialect, EtherTypes of MXoE and treatment of damage: options of all commands that read frames."""
 
-    dialect: str = "auto"
-    ethertypes: tuple[int, ...] = ()
-    skip_damage: bool = False
+    dialect: str = dialect_option
+    ethertypes: tuple[int, ...] = ethertype_option
+    skip_damage: bool = damage_option
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for an unknown dialect, before anything is read."""
@@ -423,17 +415,15 @@ class DecodingOptions:
         return Decoder(dialect_or_auto(self.dialect), self.ethertypes or (ETHERTYPE_MXOE,), known)
 
 
-decoding_options = option_group("decoding", DecodingOptions, dialect_option, ethertype_option, damage_option)
-"""``--dialect``, ``--ethertype`` and ``--skip-damage``, passed as ``decoding``, :class:`DecodingOptions`."""
-
-
-@dataclass(frozen=True, slots=True)
+@options_class
 class Inputs:
     """The inputs of a command: files, or the frames that pass an interface."""
 
-    files: tuple[str, ...]
-    interface: str | None = None
-    seconds: float | None = None
+    files: tuple[str, ...] = argument(metavar="[FILE...]", nargs=-1, type=FILE)
+    interface: str | None = interface_option(
+        "Instead of files: read the frames that pass this interface, until Ctrl-C."
+    )
+    seconds: float | None = duration_option(None, "With -i: end after S seconds.")
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that contradict each other."""
@@ -472,27 +462,31 @@ class Inputs:
                 yield reader
 
 
-input_options = option_group(
-    "inputs",
-    Inputs,
-    click.argument("files", metavar="[FILE...]", nargs=-1, type=FILE),
-    interface_option("Instead of files: read the frames that pass this interface, until Ctrl-C."),
-    duration_option(None, "With -i: end after S seconds."),
-)
-"""FILEs, ``-i`` and ``--duration``, passed to the command as ``inputs``, :class:`Inputs`."""
-
-
 # Workers
 
 
-@dataclass(frozen=True, slots=True)
+@options_class
 class WorkerOptions:
     """The workers of a campaign, and the file from which it continues."""
 
-    on: str | None = None
+    on: str | None = option(
+        "--on",
+        metavar="WORKERS",
+        shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
+        help="Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
+        **of_topic("workers"),
+    )
     """None for processes of this machine, if the command need not distinguish whether ``--on`` was given."""
-    jobs: int | None = None
-    checkpoint: Path | None = None
+    jobs: int | None = integer_option(
+        "Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1, **of_topic("workers")
+    )
+    checkpoint: Path | None = option(
+        "--checkpoint",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Continue from FILE, and append finished work to it.",
+        **of_topic("workers"),
+    )
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for unknown workers, before anything is read."""
@@ -540,34 +534,6 @@ class WorkerOptions:
         return json.dumps(
             [context.info_name, {each: str(context.params[each]) for each in sorted(given & context.params.keys())}]
         )
-
-
-_WORKERS: Final = (
-    click.option(
-        "--on",
-        metavar="WORKERS",
-        shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
-        help="Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
-        **of_topic("workers"),
-    ),
-    integer_option(
-        "Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1, **of_topic("workers")
-    ),
-    click.option(
-        "--checkpoint",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Continue from FILE, and append finished work to it.",
-        **of_topic("workers"),
-    ),
-)
-worker_options = option_group("workers", WorkerOptions, *_WORKERS)
-"""``--on``, ``--jobs`` and ``--checkpoint``, passed to the command as ``workers``, :class:`WorkerOptions`."""
-short_worker_options = option_group("workers", WorkerOptions, *_WORKERS[:2])
-"""The options of workers without ``--checkpoint``, for work of a few minutes."""
-
-
-# Colours: an option of the whole program, which every command accepts as well
 
 
 def _choose_colour(context: click.Context, _option: click.Parameter, choice: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,15 +13,16 @@ import click
 
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.live_options import LiveOptions, connect, end_like_interrupt
 from mxwire.cli.notes import EventReport, note
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import (
     amount_option,
+    flag_option,
     given_options,
     host_type,
     integer_option,
     json_option,
-    option_group,
     plot_option,
     timeout_option,
 )
@@ -65,32 +66,64 @@ def _refuse_letter(_context: click.Context, _option: click.Parameter, given: boo
         raise MxwireError("-w is -B now (or --wait), as -w FILE writes a file in other commands")
 
 
-@dataclass(slots=True)
+@requires(
+    *("-r", "-S", "-E", "-M", "-I", "-N", "-W", "-P", "--interval", "-U", "-Y", "--as", "--plot"),
+    one_of=("-d",),
+    error="{option} {are} for the sender: name the receiver with -d HOST",
+)
+@conflicts("-d", "-s", error="-s is for the receiver: omit it, or omit -d")
+@conflicts("--as", "-U", "-Y", error="{option} and --as: the benchmark defines the pattern; omit one")
+@conflicts("--as", "--json", "--interval", error="{option} and --as: choose one form of output")
+@options_class
 class PerfOptions(EventReport):
-    """Parsed options of ``mxwire perf`` besides the parameters of the measurement, and its output."""
+    """The options of mxwire perf, and its output."""
 
-    endpoint: int | None = None
-    """The local endpoint."""
-    remote: int | None = None
-    """The endpoint of the receiver."""
-    pause: int = 0
-    """Milliseconds between two lengths."""
-    interval: float | None = None
-    plot: Path | None = None
-    sleep: bool = False
-    yielding: bool = False
-    timeout: float | None = None
-    """Seconds of silence after which the other side is abandoned."""
-    verbose: bool = False
+    live: LiveOptions = group(LiveOptions)
+    destination: HostChoice | None = option(
+        "-d", metavar="HOST", type=host_type, help="Send to this host: act as the sender."
+    )
+    remote: int | None = integer_option("Its endpoint.  [default: 0]", "-r", most=255)
+    start: int = integer_option("First length.", "-S", most=_LENGTH, default=0, metavar="BYTES")
+    end: int = integer_option("Lengths stay below this.", "-E", most=_LENGTH, default=4194305, metavar="BYTES")
+    multiplier: int = integer_option("Multiply the length by N …", "-M", most=_LENGTH, default=2)
+    increment: int = integer_option(
+        "… and add BYTES, for the next length.", "-I", most=_LENGTH, default=0, metavar="BYTES"
+    )
+    iterations: int = integer_option("Round trips per length.", "-N", most=_COUNT, default=1000)
+    warmup: int = integer_option("Round trips before those that count.", "-W", most=_COUNT, default=10)
+    pause: int = integer_option("Pause between lengths.", "-P", most=10**9, default=100, metavar="MS")
+    interval: float | None = amount_option(
+        "Also print a line per S seconds of a length: its messages, their times, and retransmissions.", "--interval"
+    )
+    unidirectional: bool = flag_option("Empty answers; times are of whole round trips.", "-U")
+    synchronous: bool = flag_option("Synchronous sends.", "-Y")
+    aligned: bool = flag_option("Page-aligned buffers.", "-a")
+    endpoint: int | None = integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", most=255)
+    board: int | None = integer_option("Local board: 0, the interface of -i.", "-b", most=0)
+    slave: bool = flag_option("Receiver: serve one sender after another, until Ctrl-C.", "-s")
+    sleep: bool = flag_option("Block instead of polling: for machines with few CPUs.", "-B", "--wait")
+    yielding: bool = flag_option("Yield the CPU between polls.", "-y")
+    verbose: bool = flag_option("Also print progress, and percentiles of the times.", "-v")
+    timeout: float | None = timeout_option(
+        30.0, "Seconds of silence after which the other side is abandoned; a receiver waits for a sender without limit."
+    )
+    as_json: bool = json_option("JSON Lines: one object per line.")
+    columns: str | None = option(
+        "--as",
+        type=click.Choice(list(_AS), case_sensitive=False),
+        metavar="BENCHMARK",
+        help=f"Sender: print the columns of {', '.join(list(_AS)[:-1])} or {list(_AS)[-1]}.",
+    )
+    plot: Path | None = plot_option("Sender: draw latency and bandwidth into a .png or .svg.", ".png", ".svg", ".pdf")
 
     @property
     def polls(self) -> bool:
         """True if waits poll without pause, as those of omx_perf do by default."""
         return not (self.sleep or self.yielding)
 
-    def open(self, live: LiveOptions) -> Host:
+    def open(self) -> Host:
         """Open the host; the measuring thread runs it, without one in the background."""
-        return live.open(spin=self.polls, background=False)
+        return self.live.open(spin=self.polls, background=False)
 
     def show_interval(self, interval: PerfInterval) -> None:
         """Print a part of the measurement of a length."""
@@ -134,84 +167,30 @@ class _PreemptionWarning:
 
 
 @click.command(cls=Command)
-@live_options
-@click.option("-d", "destination", metavar="HOST", type=host_type, help="Send to this host: act as the sender.")
-@integer_option("Its endpoint.  [default: 0]", "-r", "remote", most=255)
-@integer_option("First length.", "-S", "start", most=_LENGTH, default=0, metavar="BYTES")
-@integer_option("Lengths stay below this.", "-E", "end", most=_LENGTH, default=4194305, metavar="BYTES")
-@integer_option("Multiply the length by N …", "-M", "multiplier", most=_LENGTH, default=2)
-@integer_option("… and add BYTES, for the next length.", "-I", "increment", most=_LENGTH, default=0, metavar="BYTES")
-@integer_option("Round trips per length.", "-N", "iterations", most=_COUNT, default=1000)
-@integer_option("Round trips before those that count.", "-W", "warmup", most=_COUNT, default=10)
-@integer_option("Pause between lengths.", "-P", "pause", most=10**9, default=100, metavar="MS")
-@amount_option(
-    "Also print a line per S seconds of a length: its messages, their times, and retransmissions.", "--interval"
-)
-@click.option("-U", "unidirectional", is_flag=True, help="Empty answers; times are of whole round trips.")
-@click.option("-Y", "synchronous", is_flag=True, help="Synchronous sends.")
-@click.option("-a", "aligned", is_flag=True, help="Page-aligned buffers.")
-@integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", "endpoint", most=255)
-@integer_option("Local board: 0, the interface of -i.", "-b", "board", most=0)
-@click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after another, until Ctrl-C.")
-@click.option("-B", "--wait", "sleep", is_flag=True, help="Block instead of polling: for machines with few CPUs.")
 @click.option("-w", is_flag=True, hidden=True, expose_value=False, callback=_refuse_letter)
-@click.option("-y", "yielding", is_flag=True, help="Yield the CPU between polls.")
-@click.option("-v", "verbose", is_flag=True, help="Also print progress, and percentiles of the times.")
-@timeout_option(
-    30.0, "Seconds of silence after which the other side is abandoned; a receiver waits for a sender without limit."
-)
-@json_option("JSON Lines: one object per line.")
-@click.option(
-    "--as",
-    "columns",
-    type=click.Choice(list(_AS), case_sensitive=False),
-    metavar="BENCHMARK",
-    help=f"Sender: print the columns of {', '.join(list(_AS)[:-1])} or {list(_AS)[-1]}.",
-)
-@plot_option("Sender: draw latency and bandwidth into a .png or .svg.", ".png", ".svg", ".pdf")
-@requires(
-    *("-r", "-S", "-E", "-M", "-I", "-N", "-W", "-P", "--interval", "-U", "-Y", "--as", "--plot"),
-    one_of=("-d",),
-    error="{option} {are} for the sender: name the receiver with -d HOST",
-)
-@conflicts("-d", "-s", error="-s is for the receiver: omit it, or omit -d")
-@conflicts("--as", "-U", "-Y", error="{option} and --as: the benchmark defines the pattern; omit one")
-@conflicts("--as", "--json", "--interval", error="{option} and --as: choose one form of output")
-@option_group("options", PerfOptions)
-def command(
-    live: LiveOptions,
-    destination: HostChoice | None,
-    slave: bool,
-    columns: str | None,
-    options: PerfOptions,
-    **measured: Any,
-) -> None:
+@takes(PerfOptions)
+def command(options: PerfOptions) -> None:
     """Measure latency and bandwidth between two hosts by the application protocol of omx_perf.
 
     The other side may be mxwire perf or a real omx_perf on a host with Open-MX or MX.
     """
-    del measured["board"]
     from mxwire.host.perf import PerfParameters
 
-    if destination is None:
-        if _receive(live, options, options.endpoint or 0, slave):
+    if options.destination is None:
+        if _receive(options):
             sys.exit(1)
         return
-    other = None if columns is None else OtherColumns(columns)
-    parameters = PerfParameters(**measured)
+    other = None if options.columns is None else OtherColumns(options.columns)
+    parameters = PerfParameters(**{each.name: getattr(options, each.name) for each in fields(PerfParameters)})
     if other is not None:
         parameters = other.parameters(parameters)
     parameters.check()
-    if _send(live, options, destination, parameters, other):
+    if _send(options, options.destination, parameters, other):
         sys.exit(1)
 
 
 def _send(
-    live: LiveOptions,
-    options: PerfOptions,
-    destination: HostChoice,
-    parameters: PerfParameters,
-    other: OtherColumns | None,
+    options: PerfOptions, destination: HostChoice, parameters: PerfParameters, other: OtherColumns | None
 ) -> bool:
     """Measure against a receiver, and print the results; return True if it ended early."""
     from mxwire.host import HostClosedError, HostError
@@ -222,7 +201,8 @@ def _send(
     from mxwire.host.requests import place_of
 
     results: list[PerfResult] = []
-    with options.open(live) as host:
+    live = options.live
+    with options.open() as host:
         opened = host.open_endpoint(options.endpoint, DEFAULT_KEY)
         remote = options.remote if options.remote is not None else destination.endpoint or 0
         partner = _connect(opened, destination.host, remote, options.timeout)
@@ -370,7 +350,7 @@ def _report_failure(options: PerfOptions, error: HostError, lengths: int) -> Non
     options.emit("ended", lengths=lengths, status=error.status.text, reason=str(error))
 
 
-def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool) -> bool:
+def _receive(options: PerfOptions) -> bool:
     """Answer one sender, or as a slave one after another; return True if it ended early."""
     from mxwire.host import HostClosedError, HostError
     from mxwire.host.perf import PerfReceiver
@@ -378,7 +358,8 @@ def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool
     from mxwire.host.stall import DialectMonitor
 
     end_like_interrupt()
-    with options.open(live) as host:
+    live, endpoint = options.live, options.endpoint or 0
+    with options.open() as host:
         opened = host.open_endpoint(endpoint, DEFAULT_KEY)
         note(
             f"waiting for a sender on {live.interface}: mxwire perf -i IF -d {host.name}"
@@ -405,7 +386,7 @@ def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool
                 continue
             failed = _serve(options, host, receiver, measurement)
             receiver.forget(measurement)
-            if not slave:
+            if not options.slave:
                 return failed
 
 

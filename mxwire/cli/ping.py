@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import LiveOptions, find, live_options
+from mxwire.cli.live_options import LiveOptions, find
+from mxwire.cli.option_class import argument, group, options_class, takes
 from mxwire.cli.options import amount_option, count_option, host_type, json_option, key_option, timeout_option
 from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND
@@ -22,41 +23,42 @@ if TYPE_CHECKING:
     from mxwire.protocol import Peer
 
 
+@options_class
+class PingOptions:
+    """The options of mxwire ping."""
+
+    destination: HostChoice = argument(metavar="HOST[:ENDPOINT]", type=host_type)
+    live: LiveOptions = group(LiveOptions)
+    count: int | None = count_option("Stop after N requests.  [default: until Ctrl-C]")
+    interval: float = amount_option(
+        "Seconds between requests; 0: send each on receipt of the previous answer.",
+        "--interval",
+        default=1.0,
+        zero=True,
+    )
+    patience: float = amount_option("Seconds to wait for each answer.", "-W", "--answer-timeout", default=1.0)
+    key: int = key_option
+    timeout: float = timeout_option(10.0, "Seconds to look for the host.")
+    as_json: bool = json_option("JSON Lines: one object per answer, and a summary.")
+
+
 @click.command(cls=Command)
-@click.argument("destination", metavar="HOST[:ENDPOINT]", type=host_type)
-@live_options
-@count_option("Stop after N requests.  [default: until Ctrl-C]")
-@amount_option(
-    "Seconds between requests; 0: send each on receipt of the previous answer.", "--interval", default=1.0, zero=True
-)
-@amount_option("Seconds to wait for each answer.", "-W", "--answer-timeout", "patience", default=1.0)
-@key_option
-@timeout_option(10.0, "Seconds to look for the host.")
-@json_option("JSON Lines: one object per answer, and a summary.")
-def command(
-    destination: HostChoice,
-    live: LiveOptions,
-    count: int | None,
-    interval: float,
-    patience: float,
-    key: int,
-    timeout: float,
-    as_json: bool,
-) -> None:
+@takes(PingOptions)
+def command(options: PingOptions) -> None:
     """Measure round trips to the protocol stack of a host.
 
     Times are measured from the handover of a request to the kernel until the kernel receives the answer.
     """
     from mxwire.host.ping import Pinger
 
-    with live.open(short_frames=True, background=False) as host:
-        peer = find(host, destination, timeout)
-        pinger = Pinger(host, _initiator(host, peer, destination, key))
-        printer = _PingJson(destination, host) if as_json else _PingListing(destination, host)
+    with options.live.open(short_frames=True, background=False) as host:
+        peer = find(host, options.destination, options.timeout)
+        pinger = Pinger(host, _initiator(host, peer, options.destination, options.key))
+        printer = _PingJson(options.destination, host) if options.as_json else _PingListing(options.destination, host)
         printer.begin(peer)
         started, interrupted = time.monotonic(), False
         try:
-            for outcome in pinger.run(count, interval, patience):
+            for outcome in pinger.run(options.count, options.interval, options.patience):
                 printer.show(outcome)
         except KeyboardInterrupt:
             interrupted = True

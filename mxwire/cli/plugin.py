@@ -10,6 +10,7 @@ import click
 
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import CommandGroup
+from mxwire.cli.option_class import option
 from mxwire.cli.options import FILE, DecodingOptions, Inputs, damage_option, json_option, write_option
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 _NO_INTERFACES = "none; as root, Wireshark offers only those that are installed for all users (--global)"
 
 _json_option = json_option("Print one JSON object.")
-_for_all = click.option("--global", "for_all", is_flag=True, help="For all users of this computer, not just you.")
-_program_option = click.option(
+_for_all = option("--global", "for_all", is_flag=True, help="For all users of this computer, not just you.")
+_program_option = option(
     "--tshark", metavar="PROGRAM", type=click.Path(path_type=Path), help="This tshark, not the one in the PATH."
 )
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 
 from mxwire.cli.conflicts import requires
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, note
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import (
     FILE,
     endpoint_option,
@@ -41,62 +41,65 @@ _NAME_TIME: Final = 0.2
 """Seconds to wait for the name of a sender, which is only for the report."""
 
 
-@dataclass(frozen=True, slots=True)
+@requires("--mask", one_of=("--match",), error="--mask selects bits of --match: give both")
+@options_class
 class ReceiveOptions:
-    """Parsed options of ``mxwire receive``."""
+    """The options of mxwire receive."""
 
-    output: str
-    endpoint: int
-    key: int
-    match: int | None
-    mask: int
-    count: int
-    maximum: int
-    timeout: float | None
-    as_json: bool
+    live: LiveOptions = group(LiveOptions)
+    output: str = option(
+        "-o",
+        default="-",
+        metavar="FILE|-",
+        type=FILE,
+        help="The file for the data; - (the default) is standard output.",
+    )
+    endpoint: int = endpoint_option("Endpoint to open.", MEETING_POINT)
+    key: int = key_option
+    match: int | None = option(
+        "--match",
+        type=number_type(_ALL),
+        metavar="N",
+        help="Receive only messages with this match info.  [default: all]",
+    )
+    given_mask: int | None = option(
+        "--mask", type=number_type(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]"
+    )
+    count: int = integer_option("Stop after N messages; 0: no limit.", "-c", "--count", default=1)
+    maximum: int = integer_option(
+        "Longest message; longer ones are truncated.", "--maximum", most=(1 << 32) - 1, default=1 << 30, metavar="BYTES"
+    )
+    timeout: float | None = timeout_option(
+        None, "Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]"
+    )
+    as_json: bool = json_option("JSON Lines: one object per message; data only with -o.")
+
+    @property
+    def mask(self) -> int:
+        """The bits of the match information to compare."""
+        return _ALL if self.given_mask is None else self.given_mask
 
 
 @click.command(cls=Command)
-@live_options
-@click.option(
-    "-o",
-    "output",
-    default="-",
-    metavar="FILE|-",
-    type=FILE,
-    help="The file for the data; - (the default) is standard output.",
-)
-@endpoint_option("Endpoint to open.", MEETING_POINT)
-@key_option
-@click.option(
-    "--match", type=number_type(_ALL), metavar="N", help="Receive only messages with this match info.  [default: all]"
-)
-@click.option("--mask", type=number_type(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]")
-@integer_option("Stop after N messages; 0: no limit.", "-c", "--count", default=1)
-@integer_option(
-    "Longest message; longer ones are truncated.", "--maximum", most=(1 << 32) - 1, default=1 << 30, metavar="BYTES"
-)
-@timeout_option(
-    None, "Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]"
-)
-@json_option("JSON Lines: one object per message; data only with -o.")
-@requires("--mask", one_of=("--match",), error="--mask selects bits of --match: give both")
-def command(live: LiveOptions, match: int | None, mask: int | None, **given: Any) -> None:
+@takes(ReceiveOptions)
+def command(options: ReceiveOptions) -> None:
     """Receive messages, and write them to files or standard output."""
-    if match is not None and mask is not None and match & ~mask:
-        raise MxwireError(f"--match {match:#x} has bits outside of --mask {mask:#x}: no message would match")
-    if not _receive(live, ReceiveOptions(match=match, mask=_ALL if mask is None else mask, **given)):
+    if options.match is not None and options.match & ~options.mask:
+        raise MxwireError(
+            f"--match {options.match:#x} has bits outside of --mask {options.mask:#x}: no message would match"
+        )
+    if not _receive(options):
         sys.exit(1)
 
 
-def _receive(live: LiveOptions, options: ReceiveOptions) -> bool:
+def _receive(options: ReceiveOptions) -> bool:
     """Receive messages; return True if all of them are complete."""
     from mxwire.host import HostClosedError, HostError
     from mxwire.host.stall import DialectMonitor
 
     end_like_interrupt()
     to_stdout = options.output == "-" and not options.as_json
-    with live.open(spin=0.001) as host, _Outputs(options) as outputs:
+    with options.live.open(spin=0.001) as host, _Outputs(options) as outputs:
         endpoint = host.open_endpoint(options.endpoint, options.key)
         note(f"waiting for messages as {host.name} endpoint {options.endpoint}")
         report, strangers = TransferReport(options.as_json), DialectMonitor(host.core)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.filters import FilterOptions
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.progress import Bar, bar
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mxwire.analysis.selection import Selection
+    from mxwire.cli.replay_options import ReplayOptions
     from mxwire.frames import FrameBatch
     from mxwire.replay.raw import Pace, Player, RawReplayResult
     from mxwire.wire.dialect import Dialect
@@ -34,52 +34,22 @@ _KEPT_BYTES: Final = 256 << 20
 """Bytes of a capture that are prepared before the first frame is sent; the rest is read while frames are sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
-    """Options of ``mxwire replay`` without ``--as``."""
+def _selection(options: ReplayOptions) -> Selection:
+    """Return the selected frames. Raises :class:`~mxwire.errors.MxwireError` for mistakes in the filter."""
+    from mxwire.cli.reading import selection_of
 
-    file: str
-    interface: str | None
-    via: str
-    speed: float | None
-    rate: str | None
-    top_speed: bool
-    loop: int
-    mapped: tuple[str, ...]
-    ethertype: int
-    new_ethertype: int | None
-    pad: bool
-    dry_run: bool
-    linger: float
-    filters: FilterOptions
-    endpoints: tuple[str, ...]
-    dialect: str
-    skip_damage: bool
-    as_json: bool
+    filters = replace(options.filters, endpoint=_endpoint(options.endpoints))
+    return selection_of(
+        filters, options.file, shared.DecodingOptions(options.dialect, (options.ethertype,), options.skip_damage)
+    )
 
-    def __post_init__(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` if the options contradict each other."""
-        if self.interface is None and not self.dry_run:
-            raise MxwireError("name the interface to send on, like -i eth0; --dry-run only prints the frames")
-        if self.loop == 0 and self.dry_run:
-            raise MxwireError("--dry-run with --loop 0 would never end: give a number of loops")
 
-    def selection(self) -> Selection:
-        """The selected frames. Raises :class:`~mxwire.errors.MxwireError` for mistakes in the filter."""
-        from mxwire.cli.reading import selection_of
+def _pace(options: ReplayOptions) -> Pace:
+    from mxwire.replay.raw import AsRecorded, AtTopSpeed, pace_at
 
-        filters = replace(self.filters, endpoint=_endpoint(self.endpoints))
-        return selection_of(
-            filters, self.file, shared.DecodingOptions(self.dialect, (self.ethertype,), self.skip_damage)
-        )
-
-    def pace(self) -> Pace:
-        """The pace."""
-        from mxwire.replay.raw import AsRecorded, AtTopSpeed, pace_at
-
-        if self.rate is not None:
-            return pace_at(self.rate)
-        return AtTopSpeed() if self.top_speed else AsRecorded(1.0 if self.speed is None else self.speed)
+    if options.rate is not None:
+        return pace_at(options.rate)
+    return AtTopSpeed() if options.top_speed else AsRecorded(1.0 if options.speed is None else options.speed)
 
 
 def _endpoint(given: tuple[str, ...]) -> int | None:
@@ -96,10 +66,14 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
 
 def replay_frames(options: ReplayOptions) -> None:
     """Send the frames, or print them."""
+    if options.interface is None and not options.dry_run:
+        raise MxwireError("name the interface to send on, like -i eth0; --dry-run only prints the frames")
+    if options.loop == 0 and options.dry_run:
+        raise MxwireError("--dry-run with --loop 0 would never end: give a number of loops")
     from mxwire.link import open_link
     from mxwire.replay.raw import Player
 
-    selection, pace = options.selection(), options.pace()
+    selection, pace = _selection(options), _pace(options)
     if options.dry_run:
         _print_plan(options, selection, pace)
         return

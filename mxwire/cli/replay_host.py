@@ -6,19 +6,17 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from random import Random, SystemRandom
 from typing import Final
 
 import click
 
-from mxwire.analysis.host_names import HostChoice
 from mxwire.capture import create_capture
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, end_interrupted_line, note
 from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_overwriting
+from mxwire.cli.replay_options import ReplayOptions
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.frames import FrameBatch
@@ -37,51 +35,19 @@ from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_or_auto
 from mxwire.words import count_of
 
-_TIMEOUT: Final = 5.0
 _ADDRESS, _OTHER = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
 _HIGHEST_ENDPOINT: Final = 255
 _SEED: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class HostReplayOptions:
-    """Options of ``mxwire replay --as``."""
-
-    file: str
-    interface: str | None
-    via: str
-    played: str
-    against: str | None
-    target: HostChoice | None
-    """The live host."""
-    endpoints: tuple[str, ...]
-    key: int | None
-    name: str | None
-    simulate: str | None
-    timeout: float | None
-    write: Path | None
-    ethertype: int
-    dialect: str
-    skip_damage: bool
-    as_json: bool
-
-    def __post_init__(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` if the options contradict each other."""
-        if (self.interface is None) == (self.simulate is None):
-            raise MxwireError(
-                "name the interface of the live host with -i IF, or play against a simulated one with --simulate"
-            )
-        if self.simulate is not None:
-            profile_by_name(self.simulate)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds to wait for each answer."""
-        return self.timeout or _TIMEOUT
-
-
-def replay_host(options: HostReplayOptions) -> None:
+def replay_host(options: ReplayOptions) -> None:
     """Play the host, and report how the answers differ; exit with 1 if they do."""
+    if (options.interface is None) == (options.simulate is None):
+        raise MxwireError(
+            "name the interface of the live host with -i IF, or play against a simulated one with --simulate"
+        )
+    if options.simulate is not None:
+        profile_by_name(options.simulate)
     script = _script(options)
     endpoints, keys = _endpoints(options, script), _keys(options, script)
     with ExitStack() as stack:
@@ -118,7 +84,7 @@ class _SimulatedStage:
 
     address, other = _ADDRESS, _OTHER
 
-    def __init__(self, options: HostReplayOptions, script: ReplayScript) -> None:
+    def __init__(self, options: ReplayOptions, script: ReplayScript) -> None:
         assert options.simulate is not None
         self.rng = Random(_SEED)
         self.name = options.name or script.name or "replay:0"
@@ -142,7 +108,7 @@ class _SimulatedStage:
 class _LiveStage:
     """A live host on an Ethernet."""
 
-    def __init__(self, options: HostReplayOptions, script: ReplayScript, stack: ExitStack) -> None:
+    def __init__(self, options: ReplayOptions, script: ReplayScript, stack: ExitStack) -> None:
         assert options.interface is not None
         end_like_interrupt()
         LiveOptions(options.interface).check()
@@ -157,7 +123,7 @@ class _LiveStage:
         called = f"{found.name} ({mac_text(found.address)})" if found.name else mac_text(found.address)
         self.described = f"{called} on {options.interface}"
 
-    def _found(self, options: HostReplayOptions) -> FoundHost:
+    def _found(self, options: ReplayOptions) -> FoundHost:
         host = None if options.target is None else options.target.host
         if host is not None and host.count(":") > 1:
             return FoundHost(mac_bytes(host), "")
@@ -172,7 +138,8 @@ class _LiveStage:
 # The script, and replaced numbers
 
 
-def _script(options: HostReplayOptions) -> ReplayScript:
+def _script(options: ReplayOptions) -> ReplayScript:
+    assert options.played is not None
     played, against = mac_bytes(options.played), None if options.against is None else mac_bytes(options.against)
     dialect = dialect_or_auto(options.dialect)
     decoder = Decoder(dialect, (options.ethertype,))
@@ -185,7 +152,7 @@ def _script(options: HostReplayOptions) -> ReplayScript:
     return script
 
 
-def _endpoints(options: HostReplayOptions, script: ReplayScript) -> dict[int, int]:
+def _endpoints(options: ReplayOptions, script: ReplayScript) -> dict[int, int]:
     endpoints: dict[int, int] = {}
     for each in options.endpoints:
         old, equals, new = each.partition("=") if "=" in each else ("", "", each)
@@ -204,13 +171,13 @@ def _endpoints(options: HostReplayOptions, script: ReplayScript) -> dict[int, in
     return endpoints
 
 
-def _keys(options: HostReplayOptions, script: ReplayScript) -> dict[int, int]:
+def _keys(options: ReplayOptions, script: ReplayScript) -> dict[int, int]:
     if options.key is not None and not script.keys:
         raise MxwireError(f"--key: no connect succeeds in {options.file}, so there is no key to replace")
     return {} if options.key is None else dict.fromkeys(script.keys, options.key)
 
 
-def _keep(options: HostReplayOptions, script: ReplayScript, stack: ExitStack) -> KeepCallback | None:
+def _keep(options: ReplayOptions, script: ReplayScript, stack: ExitStack) -> KeepCallback | None:
     """A function that records frames in a capture file; None without ``--write``."""
     if options.write is None:
         return None

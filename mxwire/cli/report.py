@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.completion import folders
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.options import FILE, DecodingOptions, Inputs, decoding_options, json_option
+from mxwire.cli.option_class import takes
+from mxwire.cli.options import FILE, DecodingOptions, Inputs, flag_option, json_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     shell_complete=folders,
     help="Write a site to DIR: a page per capture, with scripts and data.",
 )
-@click.option("--force", is_flag=True, help="Replace a report in DIR.")
+@flag_option("Replace a report in DIR.", "--force")
 @json_option("JSON Lines: one object, with the first page and the size of the report.")
-@filter_options()
-@decoding_options
+@takes(FilterOptions, name="filters")
+@takes(DecodingOptions, name="decoding")
 def command(
     files: tuple[str, ...], folder: str, force: bool, as_json: bool, filters: FilterOptions, decoding: DecodingOptions
 ) -> None:

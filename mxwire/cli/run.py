@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -12,21 +11,37 @@ from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.library import prefix_option
-from mxwire.cli.live_options import identity_options
-from mxwire.cli.options import json_option, of_topic, option_group
+from mxwire.cli.live_options import announce_option, own_dialect_option, own_name_option, own_profile_option
+from mxwire.cli.option_class import argument, option, options_class, takes
+from mxwire.cli.options import flag_option, json_option, of_topic, peers_option
 from mxwire.errors import MxwireError
 
 
-@dataclass(frozen=True, slots=True)
+@conflicts(
+    "--mpi", "--preload", error="--mpi and --preload exclude each other: programs of MPI load the provider by libfabric"
+)
+@options_class
 class RunOptions:
-    """Parsed options of the host of an MX program: its interfaces, and what other hosts learn of it."""
+    """The options of mxwire run."""
 
-    interface: str | None
-    name: str | None
-    dialect: str | None
-    profile: str | None
-    peers: Path | None
-    announce: bool
+    interface: str | None = option(
+        "-i",
+        "--interface",
+        metavar="IF[,IF]",
+        shell_complete=offers(interfaces, listed=True),
+        help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
+        **of_topic("", "interface"),
+    )
+    name: str | None = own_name_option
+    dialect: str | None = own_dialect_option
+    profile: str | None = own_profile_option()
+    peers: Path | None = peers_option
+    announce: bool = announce_option
+    preload: bool = flag_option("Preload the library, for programs that find another one by themselves.", "--preload")
+    mpi: bool = flag_option("For a program of today's MPI, or its mpirun: choose the provider of libfabric.", "--mpi")
+    prefix: Path | None = prefix_option
+    as_json: bool = json_option("Print the variables as one JSON object; start nothing.")
+    program: tuple[str, ...] = argument(metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 
     def variables(self) -> dict[str, str]:
         """Return the variables that pass the options to the library.
@@ -60,41 +75,9 @@ class RunOptions:
         return {key: value for key, value in variables.items() if value}
 
 
-_host_options = option_group(
-    "host",
-    RunOptions,
-    click.option(
-        "-i",
-        "--interface",
-        metavar="IF[,IF]",
-        shell_complete=offers(interfaces, listed=True),
-        help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
-        **of_topic("", "interface"),
-    ),
-    *identity_options(),
-)
-
-
 @click.command(cls=Command)
-@_host_options
-@click.option("--preload", is_flag=True, help="Preload the library, for programs that find another one by themselves.")
-@click.option(
-    "--mpi", is_flag=True, help="For a program of today's MPI, or its mpirun: choose the provider of libfabric."
-)
-@conflicts(
-    "--mpi", "--preload", error="--mpi and --preload exclude each other: programs of MPI load the provider by libfabric"
-)
-@prefix_option
-@json_option("Print the variables as one JSON object; start nothing.")
-@click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
-def command(
-    host: RunOptions,
-    preload: bool,
-    mpi: bool,
-    prefix: Path | None,
-    as_json: bool,
-    program: tuple[str, ...],
-) -> None:
+@takes(RunOptions)
+def command(options: RunOptions) -> None:
     """Start an MX program with mxwire's libmyriexpress.so.
 
     The program itself opens the interface, so it needs the permission for that (CAP_NET_RAW).
@@ -102,23 +85,23 @@ def command(
     from mxwire.myriexpress.build import Installation, last_prefix
     from mxwire.myriexpress.launch import environment, mpi_environment, require_names_of_mx
 
-    installation = Installation((prefix or last_prefix()).absolute())
+    installation = Installation((options.prefix or last_prefix()).absolute())
     installation.require()
-    given = host.variables()
-    if mpi:
+    given = options.variables()
+    if options.mpi:
         settings = dict(os.environ) | mpi_environment(installation, given)
     else:
-        settings = environment(installation, os.environ, preload) | given
-    if as_json:
+        settings = environment(installation, os.environ, options.preload) | given
+    if options.as_json:
         from mxwire.report.json_line import json_line
 
         changed = {key: value for key, value in settings.items() if os.environ.get(key) != value}
         click.echo(json_line(changed))
         return
-    if not program:
+    if not options.program:
         raise MxwireError("a program is missing: mxwire run -i eth0 -- PROGRAM [ARGUMENT]...")
-    require_names_of_mx(program[0], os.environ.get("PATH"))
+    require_names_of_mx(options.program[0], os.environ.get("PATH"))
     try:
-        os.execvpe(program[0], program, settings)
+        os.execvpe(options.program[0], options.program, settings)
     except OSError as error:
-        raise MxwireError(f"{program[0]} cannot be started: {error.strerror}") from None
+        raise MxwireError(f"{options.program[0]} cannot be started: {error.strerror}") from None

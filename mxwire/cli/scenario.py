@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,6 +16,7 @@ from mxwire.cli.completion import offers, rule_numbers, scenarios
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions
+from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
 from mxwire.report.document import Column, Paragraph, Row, Table, show
@@ -34,49 +35,6 @@ if TYPE_CHECKING:
 _MANY: Final = 24
 """Minimum number of runs for which only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioChoice:
-    """Parsed options of ``mxwire scenario run``: the scenarios, and the host to play them against."""
-
-    names: tuple[str, ...]
-    profile: str
-    dialect: str | None
-    seed: int | None
-    interface: str | None
-    via: str
-    target: HostChoice | None
-    key: int
-    driver: str | None
-    harmful: bool
-
-    def play_live(self, interface: str, seed: int) -> Iterator[ScenarioOutcome]:
-        """Play against a live host, whose driver or address is given."""
-        from mxwire.scenarios.series import play_driven, play_live
-
-        if self.driver is not None:
-            return play_driven(
-                self.names,
-                interface,
-                self.driver,
-                dialect=self.dialect,
-                harmful=self.harmful,
-                seed=seed,
-                via=self.via,
-            )
-        assert self.target is not None
-        return play_live(
-            self.names,
-            interface,
-            self.target.host,
-            MEETING_POINT if self.target.endpoint is None else self.target.endpoint,
-            dialect=self.dialect or "mxoe",
-            key=self.key,
-            harmful=self.harmful,
-            seed=seed,
-            via=self.via,
-        )
 
 
 _profile_option = shared.name_option(
@@ -167,32 +125,6 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
         sys.exit(2)
 
 
-@command.command()
-@click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
-@_profile_option
-@shared.live_dialect_option("Only this dialect.  [default: mxoe, omx:1500 and omx:9000]")
-@shared.integer_option("Random seed.  [default: 0; with -i a new one]", "--seed")
-@shared.interface_option("Play against a live host on this interface; needs --target or --driver.")
-@shared.via_option("packet", "xdp")
-@click.option(
-    "--target",
-    metavar="HOST",
-    type=host_type,
-    help="The live host, like alpha:0, or an address; with :3 appended, its endpoint 3.",
-)
-@shared.key_option
-@click.option(
-    "--driver", metavar="COMMAND", help="Instead of --target: a program that opens hosts; see mxwire scenario host."
-)
-@click.option("--harmful", is_flag=True, help="Include scenarios that crash real hosts.")
-@click.option("--judge", is_flag=True, help="Check all frames of the host against the rules too.")
-@click.option("--ladder", is_flag=True, help="Draw the frames of each run.")
-@click.option(
-    "-w", "--write", metavar="FILE", type=shared.FILE, help="Write all frames to FILE; .pcapng marks failures."
-)
-@click.option("-v", "--verbose", is_flag=True, help="Also print runs that pass, however many there are.")
-@shared.short_worker_options
-@shared.json_option("JSON Lines: one object per run.")
 @requires("--driver", one_of=("-i",), error="--driver needs -i, the interface that leads to its host")
 @requires("-i", one_of=("--target", "--driver"), error="a live host needs both -i and --target")
 @requires("--target", one_of=("-i",), error="a live host needs both -i and --target")
@@ -203,8 +135,63 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     "--key", "--harmful", "--via", one_of=("-i",), error="{option} {are} for a live host: name one with -i and --target"
 )
 @conflicts("--driver", "--key", error="--key is for --target: a driver reports its own")
-@shared.option_group("chosen", ScenarioChoice)
-def run(chosen: ScenarioChoice, workers: shared.WorkerOptions, **printed: Any) -> None:
+@options_class
+class ScenarioOptions:
+    """The options of mxwire scenario run."""
+
+    names: tuple[str, ...] = argument(metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
+    profile: str = _profile_option
+    dialect: str | None = shared.live_dialect_option("Only this dialect.  [default: mxoe, omx:1500 and omx:9000]")
+    seed: int | None = shared.integer_option("Random seed.  [default: 0; with -i a new one]", "--seed")
+    interface: str | None = shared.interface_option(
+        "Play against a live host on this interface; needs --target or --driver."
+    )
+    via: str = shared.via_option("packet", "xdp")
+    target: HostChoice | None = option(
+        "--target",
+        metavar="HOST",
+        type=host_type,
+        help="The live host, like alpha:0, or an address; with :3 appended, its endpoint 3.",
+    )
+    key: int = shared.key_option
+    driver: str | None = option(
+        "--driver", metavar="COMMAND", help="Instead of --target: a program that opens hosts; see mxwire scenario host."
+    )
+    harmful: bool = shared.flag_option("Include scenarios that crash real hosts.", "--harmful")
+    judge: bool = shared.flag_option("Check all frames of the host against the rules too.", "--judge")
+    ladder: bool = shared.flag_option("Draw the frames of each run.", "--ladder")
+    write: str | None = option(
+        "-w", "--write", metavar="FILE", type=shared.FILE, help="Write all frames to FILE; .pcapng marks failures."
+    )
+    verbose: bool = shared.flag_option("Also print runs that pass, however many there are.", "-v", "--verbose")
+    workers: shared.WorkerOptions = group(shared.WorkerOptions, "checkpoint")
+    as_json: bool = shared.json_option("JSON Lines: one object per run.")
+
+    def play_live(self, interface: str, seed: int) -> Iterator[ScenarioOutcome]:
+        """Play against a live host, whose driver or address is given."""
+        from mxwire.scenarios.series import play_driven, play_live
+
+        if self.driver is not None:
+            return play_driven(
+                self.names, interface, self.driver, dialect=self.dialect, harmful=self.harmful, seed=seed, via=self.via
+            )
+        assert self.target is not None
+        return play_live(
+            self.names,
+            interface,
+            self.target.host,
+            MEETING_POINT if self.target.endpoint is None else self.target.endpoint,
+            dialect=self.dialect or "mxoe",
+            key=self.key,
+            harmful=self.harmful,
+            seed=seed,
+            via=self.via,
+        )
+
+
+@command.command()
+@takes(ScenarioOptions)
+def run(options: ScenarioOptions) -> None:
     """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
 
     With -i and --target they are played against a live host; those that need calls of its application are skipped. The
@@ -215,15 +202,15 @@ def run(chosen: ScenarioChoice, workers: shared.WorkerOptions, **printed: Any) -
     """
     from mxwire.scenarios.series import simulated_plays
 
-    if chosen.interface is None:
-        outcomes = _simulated(simulated_plays(chosen.names, chosen.profile, chosen.dialect, chosen.seed or 0), workers)
-        seed = None
+    if options.interface is None:
+        plays = simulated_plays(options.names, options.profile, options.dialect, options.seed or 0)
+        outcomes, seed = _simulated(plays, options.workers), None
     else:
         from mxwire.scenarios.live_run import new_seed
 
-        seed = new_seed() if chosen.seed is None else chosen.seed
-        outcomes = chosen.play_live(chosen.interface, seed)
-    if not OutcomeReporter(**printed, seed=seed).report(outcomes):
+        seed = new_seed() if options.seed is None else options.seed
+        outcomes = options.play_live(options.interface, seed)
+    if not _report(outcomes, options, seed):
         sys.exit(1)
 
 
@@ -295,68 +282,54 @@ def _problem(problem: MxwireError | None) -> dict[str, Any]:
 # Reports
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeReporter:
-    """Prints outcomes of scenarios, as options request."""
+def _report(outcomes: Iterable[ScenarioOutcome], options: ScenarioOptions, seed: int | None) -> bool:
+    """Print outcomes as they come, after the ``seed`` of a live run; return True if none failed."""
+    from mxwire.capture import CaptureWriter, create_capture
+    from mxwire.scenarios import ScenarioVerdict
 
-    as_json: bool = False
-    ladder: bool = False
-    judge: bool = False
-    """Check all frames of the host against the rules as well; a violation is a failure."""
-    verbose: bool = False
-    write: str | None = None
-    seed: int | None = None
-    """The seed of the endpoint numbers and sessions of a live run; printed before the outcomes."""
+    counts: Counter[ScenarioVerdict] = Counter()
+    printed = 0
+    with create_capture(options.write) if options.write else nullcontext() as capture:
+        for each in outcomes:
+            outcome = _judged(each) if options.judge else each
+            counts[outcome.verdict] += 1
+            if isinstance(capture, CaptureWriter):
+                _write(capture, outcome)
+            if options.as_json:
+                click.echo(json_line(outcome.as_object()))
+                continue
+            if not printed and seed is not None:
+                click.echo(f"seed {seed} (the same command with --seed {seed} repeats this run)")
+            printed += 1
+            _print(outcome, options, seed, few=printed <= _MANY)
+            if printed == _MANY + 1 and not (options.verbose or options.ladder):
+                click.echo("… from here on only failures (-v prints all runs)")
+    if not options.as_json:
+        click.echo(_summary(counts))
+    return not (counts[ScenarioVerdict.FAIL] or counts[ScenarioVerdict.MISSING])
 
-    def report(self, outcomes: Iterable[ScenarioOutcome]) -> bool:
-        """Print outcomes as they come; return True if none failed."""
-        from mxwire.capture import CaptureWriter, create_capture
-        from mxwire.scenarios import ScenarioVerdict
 
-        counts: Counter[ScenarioVerdict] = Counter()
-        printed = 0
-        with create_capture(self.write) if self.write else nullcontext() as capture:
-            for each in outcomes:
-                outcome = _judged(each) if self.judge else each
-                counts[outcome.verdict] += 1
-                if isinstance(capture, CaptureWriter):
-                    _write(capture, outcome)
-                if self.as_json:
-                    click.echo(json_line(outcome.as_object()))
-                    continue
-                if not printed and self.seed is not None:
-                    click.echo(f"seed {self.seed} (the same command with --seed {self.seed} repeats this run)")
-                printed += 1
-                self._print(outcome, few=printed <= _MANY)
-                if printed == _MANY + 1 and not (self.verbose or self.ladder):
-                    click.echo("… from here on only failures (-v prints all runs)")
-        if not self.as_json:
-            click.echo(_summary(counts))
-        return not (counts[ScenarioVerdict.FAIL] or counts[ScenarioVerdict.MISSING])
+def _print(outcome: ScenarioOutcome, options: ScenarioOptions, seed: int | None, *, few: bool) -> None:
+    from mxwire.report.ladder import exchange_lines
+    from mxwire.scenarios import ScenarioVerdict
+    from mxwire.wire.dialect import dialect_by_name
 
-    def _print(self, outcome: ScenarioOutcome, *, few: bool) -> None:
-        from mxwire.report.ladder import exchange_lines
-        from mxwire.scenarios import ScenarioVerdict
-        from mxwire.wire.dialect import dialect_by_name
-
-        misleading = self.seed is not None and outcome.script.forges_source
-        well = (
-            outcome.verdict in (ScenarioVerdict.PASS, ScenarioVerdict.INFO, ScenarioVerdict.SKIPPED) and not misleading
-        )
-        if not (self.verbose or self.ladder or few or not well):
-            return
-        click.echo(_line(outcome))
-        for text in _explanation(outcome):
-            click.echo(f"    {text}")
-        if self.ladder and len(outcome.frames):
-            click.echo()
-            names = ("tester", "host")
-            dialect = dialect_by_name(outcome.dialect)
-            for line in exchange_lines(
-                outcome.frames, outcome.sent.tolist(), dialect, names=names, marked=outcome.failed_frame
-            ):
-                click.echo(line)
-            click.echo()
+    misleading = seed is not None and outcome.script.forges_source
+    well = outcome.verdict in (ScenarioVerdict.PASS, ScenarioVerdict.INFO, ScenarioVerdict.SKIPPED) and not misleading
+    if not (options.verbose or options.ladder or few or not well):
+        return
+    click.echo(_line(outcome))
+    for text in _explanation(outcome):
+        click.echo(f"    {text}")
+    if options.ladder and len(outcome.frames):
+        click.echo()
+        names = ("tester", "host")
+        dialect = dialect_by_name(outcome.dialect)
+        for line in exchange_lines(
+            outcome.frames, outcome.sent.tolist(), dialect, names=names, marked=outcome.failed_frame
+        ):
+            click.echo(line)
+        click.echo()
 
 
 def _judged(outcome: ScenarioOutcome) -> ScenarioOutcome:

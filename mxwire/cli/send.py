@@ -8,14 +8,23 @@ from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt
 from mxwire.cli.notes import EventReport, counted, note
-from mxwire.cli.options import endpoint_option, host_type, json_option, key_option, number_type, timeout_option
+from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.options import (
+    endpoint_option,
+    flag_option,
+    host_type,
+    json_option,
+    key_option,
+    number_type,
+    timeout_option,
+)
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 
@@ -34,52 +43,51 @@ _WINDOW: Final = 8
 """Messages in flight, enough to keep the link busy."""
 
 
-@dataclass(frozen=True, slots=True)
+@options_class
 class SendOptions:
-    """Parsed options of ``mxwire send``."""
+    """The options of mxwire send."""
 
-    host: str
-    endpoint: int
-    key: int
-    match: int
-    synchronous: bool
-    chunk: int | None
-    timeout: float
-    as_json: bool
+    destination: HostChoice = argument(metavar="HOST", type=host_type)
+    files: tuple[str, ...] = argument(metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
+    live: LiveOptions = group(LiveOptions)
+    match: int = option(
+        "--match",
+        type=number_type((1 << 64) - 1),
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Match info, 64 bits.",
+    )
+    endpoint: int | None = endpoint_option(f"Endpoint of the receiver.  [default: {MEETING_POINT}]")
+    key: int = key_option
+    synchronous: bool = flag_option("Wait for each message until it is received.", "--sync")
+    chunk: int | None = option(
+        "--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send messages of this length."
+    )
+    timeout: float = timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
+    as_json: bool = json_option("JSON Lines: one object per event.")
 
 
 @click.command(cls=Command)
-@click.argument("destination", metavar="HOST", type=host_type)
-@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
-@live_options
-@click.option(
-    "--match", type=number_type((1 << 64) - 1), default=0, show_default=True, metavar="N", help="Match info, 64 bits."
-)
-@endpoint_option(f"Endpoint of the receiver.  [default: {MEETING_POINT}]")
-@key_option
-@click.option("--sync", "synchronous", is_flag=True, help="Wait for each message until it is received.")
-@click.option("--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send messages of this length.")
-@timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
-@json_option("JSON Lines: one object per event.")
-def command(
-    live: LiveOptions, destination: HostChoice, files: tuple[str, ...], endpoint: int | None, **given: Any
-) -> None:
+@takes(SendOptions)
+def command(options: SendOptions) -> None:
     """Send files, or standard input, to an endpoint of a host."""
-    number = next((each for each in (endpoint, destination.endpoint) if each is not None), MEETING_POINT)
-    if not _send(live, SendOptions(destination.host, number, **given), files or ("-",)):
+    if not _send(options, options.files or ("-",)):
         sys.exit(1)
 
 
-def _send(live: LiveOptions, options: SendOptions, files: Sequence[str]) -> bool:
+def _send(options: SendOptions, files: Sequence[str]) -> bool:
     """Send all files; return True if the receiver received all of them completely."""
     from mxwire.host import HostClosedError, HostError
     from mxwire.host.requests import place_of
 
     end_like_interrupt()
     messages = messages_of(files, options.chunk)
-    with live.open(spin=0.001) as host:
+    receiver = options.destination
+    number = next((each for each in (options.endpoint, receiver.endpoint) if each is not None), MEETING_POINT)
+    with options.live.open(spin=0.001) as host:
         endpoint = host.open_endpoint()
-        partner = connect(endpoint, options.host, options.endpoint, options.key, options.timeout)
+        partner = connect(endpoint, receiver.host, number, options.key, options.timeout)
         report = TransferReport(options.as_json)
         with bar("", size_of(files), "bytes", streams=options.as_json) as shown:
             try:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, counted, note
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import every_option, json_option, key_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
@@ -29,40 +30,42 @@ _TURNS_FOR_A_NAME: Final = 6
 """Turns during which new clients may still send their names."""
 
 
+@options_class
+class ServeOptions:
+    """The options of mxwire serve."""
+
+    live: LiveOptions = group(LiveOptions)
+    echo: bool = option("--echo/--sink", default=True, help="Send messages back, or only count them.  [default: echo]")
+    endpoints: tuple[int, ...] = option(
+        "--endpoint",
+        type=click.IntRange(0, 255),
+        multiple=True,
+        metavar="N",
+        help=f"Endpoint to open; may be repeated.  [default: {MEETING_POINT}]",
+    )
+    key: int = key_option
+    every: float = every_option
+    as_json: bool = json_option("JSON Lines: one object per event.")
+
+
 @click.command(cls=Command)
-@live_options
-@click.option("--echo/--sink", default=True, help="Send messages back, or only count them.  [default: echo]")
-@click.option(
-    "--endpoint",
-    "endpoints",
-    type=click.IntRange(0, 255),
-    multiple=True,
-    metavar="N",
-    help=f"Endpoint to open; may be repeated.  [default: {MEETING_POINT}]",
-)
-@key_option
-@every_option
-@json_option("JSON Lines: one object per event.")
-def command(live: LiveOptions, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
+@takes(ServeOptions)
+def command(options: ServeOptions) -> None:
     """Open endpoints that echo or consume the messages sent to them, until Ctrl-C."""
-    twice = sorted(each for each in set(endpoints) if endpoints.count(each) > 1)
+    twice = sorted(each for each in set(options.endpoints) if options.endpoints.count(each) > 1)
     if twice:
         raise MxwireError(f"--endpoint {twice[0]} is given twice: an endpoint can be opened only once")
-    _serve(live, echo=echo, endpoints=endpoints or (MEETING_POINT,), key=key, every=every, as_json=as_json)
-
-
-def _serve(live: LiveOptions, *, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
-    """Serve until interrupted."""
     from mxwire.host import HostTimeoutError
     from mxwire.host.service import Service
 
     end_like_interrupt()
-    with live.open(spin=0.001) as host:
-        service = Service([host.open_endpoint(each, key) for each in endpoints], echo=echo)
-        reporter = _ServiceReporter(host, service, every, as_json)
+    endpoints = options.endpoints or (MEETING_POINT,)
+    with options.live.open(spin=0.001) as host:
+        service = Service([host.open_endpoint(each, options.key) for each in endpoints], echo=options.echo)
+        reporter = _ServiceReporter(host, service, options)
         interrupted = False
         try:
-            reporter.begin(live, endpoints, key)
+            reporter.begin(endpoints)
             while True:
                 with suppress(HostTimeoutError):
                     host.driver.wait(service, _TURN)
@@ -79,23 +82,24 @@ def _serve(live: LiveOptions, *, echo: bool, endpoints: tuple[int, ...], key: in
 class _ServiceReporter(EventReport):
     """Prints new clients and the served amounts, at limited intervals."""
 
-    def __init__(self, host: Host, service: Service, every: float, as_json: bool) -> None:
+    def __init__(self, host: Host, service: Service, options: ServeOptions) -> None:
         from mxwire.host.service import ServiceCounts
         from mxwire.host.stall import DialectMonitor
 
-        super().__init__(as_json)
+        super().__init__(options.as_json)
         self._host = host
         self._service = service
-        self._every = every
-        self._line = LiveLine(not as_json)
+        self._options = options
+        self._line = LiveLine(not self.as_json)
         self._started = time.monotonic()
         self._reported = self._started
         self._last = ServiceCounts()
         self._introduced = self._turns = 0
         self._strangers = DialectMonitor(host.core)
 
-    def begin(self, live: LiveOptions, endpoints: tuple[int, ...], key: int) -> None:
+    def begin(self, endpoints: tuple[int, ...]) -> None:
         what = "echo" if self._service.echo else "sink"
+        live, key = self._options.live, self._options.key
         dialect = live.dialect or "mxoe"
         self.emit("serving", what=what, host=self._host.name, endpoints=list(endpoints), key=key, dialect=dialect)
         self.print(
@@ -117,7 +121,7 @@ class _ServiceReporter(EventReport):
                 clients = counted(len(self._service.clients), "client")
                 self._line.show(f"{_text(counts)} from {clients}")
                 self._last = replace(counts)
-        elif now - self._reported >= self._every and counts != self._last:
+        elif now - self._reported >= self._options.every and counts != self._last:
             self._progress(now)
 
     def _progress(self, now: float) -> None:

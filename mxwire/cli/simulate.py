@@ -16,6 +16,7 @@ from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.notes import wrote
+from mxwire.cli.option_class import takes
 from mxwire.cli.progress import bar
 from mxwire.errors import OptionError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns, show
@@ -81,7 +82,7 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 @click.command(cls=Command)
 @shared.integer_option("Random seed.  [default: 0]", "--seed")
 @click.option("--seeds", type=_seeds, metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
-@shared.worker_options
+@takes(shared.WorkerOptions, name="workers")
 @shared.table_option
 @shared.integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
 @shared.integer_option("Messages.  [default: 100]", "--messages", least=1)

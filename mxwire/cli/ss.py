@@ -10,13 +10,13 @@ import click
 
 from mxwire.cli.group import Command
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import amount_option, json_option
+from mxwire.cli.options import amount_option, flag_option, json_option
 
 _CLEAR = "\x1b[H\x1b[J"
 
 
 @click.command(cls=Command)
-@click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
+@flag_option("Repeat until Ctrl-C.", "--watch")
 @amount_option("Seconds between two updates.", "--refresh", "interval", default=1.0)
 @json_option("JSON Lines: one object per host.")
 def command(watch: bool, interval: float, as_json: bool) -> None:

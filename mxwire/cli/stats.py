@@ -11,8 +11,9 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.completion import folders
 from mxwire.cli.conflicts import conflicts, requires
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -23,49 +24,9 @@ if TYPE_CHECKING:
     from mxwire.cli.capture_set import OpenCapture, Origin
     from mxwire.report.pairs import MeasuredCapture, PairOrder
 
-    Drawing = tuple[int | None, int | None, Path | None, Path | None]
-    """Options of the graphs: message, conversation, plot and xplot."""
-
 _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "failed", "delivery")
 
 
-@click.command(cls=Command)
-@shared.input_options
-@shared.json_option("JSON Lines: one object per measurement, durations in ns.")
-@shared.plot_option("Also draw plots: .svg, .png or .html (needs matplotlib).", ".svg", ".png", ".html")
-@click.option(
-    "--by",
-    type=click.Choice(["host", "endpoint"]),
-    default="host",
-    show_default=True,
-    help="List pairs of hosts, or of endpoints.",
-)
-@click.option(
-    "--sort",
-    type=click.Choice(_SORTS),
-    default="bytes",
-    show_default=True,
-    metavar="KEY",
-    help=f"Order of the pairs, largest first: {', '.join(_SORTS)}.",
-)
-@click.option(
-    "--xplot",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    shell_complete=folders,
-    help="Also write time-sequence and throughput graphs for xplot into DIR.",
-)
-@shared.integer_option(
-    "The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1
-)
-@shared.integer_option(
-    "Time-sequence graphs of this conversation, as numbered by mxwire messages --by conversation.  "
-    "[default: the one with the most bytes]",
-    "--conversation",
-    least=1,
-)
-@shared.integer_option("Random seed, for the bootstrap.", "--seed", default=0)
-@shared.worker_options
 @conflicts(
     "--message",
     "--conversation",
@@ -78,22 +39,60 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     error="--message and --conversation choose the graph of --plot FILE or --xplot DIR: add one of them",
 )
 @conflicts("--on", "--plot", "--xplot", error="--plot and --xplot draw a single capture: omit --on")
-@filter_options("messages", "by_name")
-@shared.decoding_options
-def command(
-    inputs: shared.Inputs,
-    as_json: bool,
-    plot: Path | None,
-    xplot: Path | None,
-    message: int | None,
-    conversation: int | None,
-    by: Literal["host", "endpoint"],
-    sort: str,
-    seed: int,
-    workers: shared.WorkerOptions,
-    filters: FilterOptions,
-    decoding: shared.DecodingOptions,
-) -> None:
+@options_class
+class StatsOptions:
+    """The options of mxwire stats."""
+
+    inputs: shared.Inputs = group(shared.Inputs)
+    as_json: bool = shared.json_option("JSON Lines: one object per measurement, durations in ns.")
+    plot: Path | None = shared.plot_option(
+        "Also draw plots: .svg, .png or .html (needs matplotlib).", ".svg", ".png", ".html"
+    )
+    by: Literal["host", "endpoint"] = option(
+        "--by",
+        type=click.Choice(["host", "endpoint"]),
+        default="host",
+        show_default=True,
+        help="List pairs of hosts, or of endpoints.",
+    )
+    sort: str = option(
+        "--sort",
+        type=click.Choice(_SORTS),
+        default="bytes",
+        show_default=True,
+        metavar="KEY",
+        help=f"Order of the pairs, largest first: {', '.join(_SORTS)}.",
+    )
+    xplot: Path | None = option(
+        "--xplot",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        shell_complete=folders,
+        help="Also write time-sequence and throughput graphs for xplot into DIR.",
+    )
+    message: int | None = shared.integer_option(
+        "The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1
+    )
+    conversation: int | None = shared.integer_option(
+        "Time-sequence graphs of this conversation, as numbered by mxwire messages --by conversation.  "
+        "[default: the one with the most bytes]",
+        "--conversation",
+        least=1,
+    )
+    seed: int = shared.integer_option("Random seed, for the bootstrap.", "--seed", default=0)
+    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    filters: FilterOptions = group(FilterOptions, "messages", "by_name")
+    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+
+    @property
+    def draws(self) -> bool:
+        """True if graphs are drawn."""
+        return self.plot is not None or self.xplot is not None
+
+
+@click.command(cls=Command)
+@takes(StatsOptions)
+def command(options: StatsOptions) -> None:
     """Measure captures: totals and rates per pair of hosts or endpoints, half round trips and throughput by length,
     delays of acknowledgements and retransmissions, gaps between frames, and the amounts in flight and retransmitted.
 
@@ -109,38 +108,36 @@ def command(
     from mxwire.report.pointers import SEE_MESSAGES
     from mxwire.report.timing import MergedTiming, duration_blocks, timing_blocks
 
-    draws = plot is not None or xplot is not None
-    if draws and len(inputs.files) > 1:
-        raise MxwireError(f"--{'plot' if plot is not None else 'xplot'} draws a single capture: name one file")
-    if plot is not None:
-        refuse_overwriting(inputs.files, plot)
-    if xplot is not None:
+    if options.draws and len(options.inputs.files) > 1:
+        raise MxwireError(f"--{'plot' if options.plot is not None else 'xplot'} draws a single capture: name one file")
+    if options.plot is not None:
+        refuse_overwriting(options.inputs.files, options.plot)
+    if options.xplot is not None:
         from mxwire.errors import create_folder
 
-        create_folder(xplot)
-    captures = CaptureSet(inputs, filters, decoding, workers)
-    order = PairOrder(by, sort)
+        create_folder(options.xplot)
+    captures = CaptureSet(options.inputs, options.filters, options.decoding, options.workers)
+    order = PairOrder(options.by, options.sort)
     timings, pairs = MergedTiming(), MergedPairs()
 
     def take(measured: MeasuredCapture, origin: Origin) -> None:
-        if as_json:
-            several = {"file": measured.timed.name} if captures.merges or len(inputs.files) > 1 else {}
+        if options.as_json:
+            several = {"file": measured.timed.name} if captures.merges or len(options.inputs.files) > 1 else {}
             for each in (*measured.timed.results(), *measured.pairs):
                 print_result(each, origin.start_ns, **several)
         elif not captures.merges:
             blocks = timing_blocks(measured.timed, pair_blocks(measured, order))
-            named = measured.timed.totals.messages and not inputs.live
+            named = measured.timed.totals.messages and not options.inputs.live
             show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
         if captures.merges:
             timings.add(measured.timed)
             for each in measured.pairs:
                 pairs.add(each)
 
-    drawing = (message, conversation, plot, xplot) if draws else None
-    captures.run(partial(_measure, order, seed, captures.merges, drawing), take, streams=as_json)
+    captures.run(partial(_measure, options, order, captures.merges), take, streams=options.as_json)
     if captures.merges:
-        merged, durations, gaps = pairs.pairs(sort), timings.durations(), timings.gaps()
-        if as_json:
+        merged, durations, gaps = pairs.pairs(options.sort), timings.durations(), timings.gaps()
+        if options.as_json:
             for each in (*merged, *durations, *([gaps] if gaps.count else [])):
                 print_result(each)
         else:
@@ -148,25 +145,23 @@ def command(
     captures.end()
 
 
-def _measure(
-    order: PairOrder, seed: int, merges: bool, drawing: Drawing | None, capture: OpenCapture
-) -> Iterator[MeasuredCapture]:
+def _measure(options: StatsOptions, order: PairOrder, merges: bool, capture: OpenCapture) -> Iterator[MeasuredCapture]:
     """Measure a capture and yield the measurements; then draw its graphs."""
     from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
     from mxwire.cli.reading import judged_batches, note_messages, refuse_empty
     from mxwire.report.pairs import MeasuredCapture
 
-    decoder, timing = capture.decoder, Timing(seed, FrameTrace() if drawing else None, capture.selection)
+    decoder, timing = capture.decoder, Timing(options.seed, FrameTrace() if options.draws else None, capture.selection)
     for decoded in judged_batches(decoder, capture.source):
         timing.observe(decoded, decoder.start_ns)
     timing.finish()
     refuse_empty(capture.source, decoder, capture.selection)
     yield MeasuredCapture.of(capture.name, timing, order, merges)
     note_messages(capture.name, timing.follower, decoder)
-    if drawing is not None:
-        message, conversation, plot, xplot = drawing
-        _draw(timing, _graphs(capture.name, timing, message, conversation), Path(capture.name).name, plot, xplot)
+    if options.draws:
+        graphs = _graphs(capture.name, timing, options.message, options.conversation)
+        _draw(timing, graphs, Path(capture.name).name, options.plot, options.xplot)
 
 
 def _graphs(path: str, timing: Timing, message: int | None, conversation: int | None) -> list[SequenceGraph]:

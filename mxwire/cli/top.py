@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.notes import note
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -23,29 +26,28 @@ _ONCE = 3.0
 """Seconds for which --once observes an interface: the time over which rates are averaged."""
 
 
+@options_class
+class TopOptions:
+    """The options of mxwire top."""
+
+    inputs: shared.Inputs = group(shared.Inputs)
+    once: bool = shared.flag_option("Print one report: of a whole FILE, or of 3 seconds (--duration).", "--once")
+    as_json: bool = shared.json_option("JSON Lines: one object per interval, or one with --once.")
+    sort: str = option(
+        "--sort",
+        type=click.Choice(SORTS),
+        default="bytes",
+        show_default=True,
+        help="Order of the pairs, largest first.",
+    )
+    interval: float = shared.amount_option("Seconds between two updates.", "--refresh", default=1.0)
+    filters: FilterOptions = group(FilterOptions, "messages")
+    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+
+
 @click.command(cls=Command)
-@shared.input_options
-@click.option("--once", is_flag=True, help="Print one report: of a whole FILE, or of 3 seconds (--duration).")
-@shared.json_option("JSON Lines: one object per interval, or one with --once.")
-@click.option(
-    "--sort",
-    type=click.Choice(SORTS),
-    default="bytes",
-    show_default=True,
-    help="Order of the pairs, largest first.",
-)
-@shared.amount_option("Seconds between two updates.", "--refresh", "interval", default=1.0)
-@filter_options("messages")
-@shared.decoding_options
-def command(
-    inputs: shared.Inputs,
-    once: bool,
-    as_json: bool,
-    sort: str,
-    interval: float,
-    filters: FilterOptions,
-    decoding: shared.DecodingOptions,
-) -> None:
+@takes(TopOptions)
+def command(options: TopOptions) -> None:
     """Show pairs of hosts, hosts and findings live: rates, messages in flight, retransmissions, and the oldest
     unanswered message.
 
@@ -53,11 +55,13 @@ def command(
     """
     from mxwire.cli.observation import observation
 
-    if once and inputs.live and inputs.seconds is None:
-        inputs = shared.Inputs(inputs.files, inputs.interface, _ONCE)
-    if once or as_json:
-        with observation(inputs, decoding, filters, interval=interval, paced=not once) as observed:
-            _print(observed, once=once, as_json=as_json, sort=sort)
+    inputs, interval = options.inputs, options.interval
+    if options.once and inputs.live and inputs.seconds is None:
+        inputs = replace(inputs, seconds=_ONCE)
+    observed_by = partial(observation, inputs, options.decoding, options.filters, interval=interval)
+    if options.once or options.as_json:
+        with observed_by(paced=not options.once) as observed:
+            _print(observed, options)
         return
     # Textual reads standard input and writes to standard error.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
@@ -65,38 +69,40 @@ def command(
     from mxwire.extras import import_extra
 
     import_extra("textual", "top", "the screen of mxwire top")
-    with observation(inputs, decoding, filters, interval=interval, quiet=True) as observed:
-        _show(observed, inputs.names[0], interval, sort)
+    with observed_by(quiet=True) as observed:
+        _show(observed, inputs.names[0], options)
 
 
-def _print(observed: Observation, *, once: bool, as_json: bool, sort: str) -> None:
+def _print(observed: Observation, options: TopOptions) -> None:
     from mxwire.cli.reading import refuse_empty
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
     from mxwire.report.traffic import traffic_blocks, traffic_record
 
     def output(snapshot: TrafficSnapshot) -> None:
-        if as_json:
-            click.echo(json_line(traffic_record(snapshot, sort), snapshot.first_ns))
+        if options.as_json:
+            click.echo(json_line(traffic_record(snapshot, options.sort), snapshot.first_ns))
         else:
-            show(traffic_blocks(snapshot, sort))
+            show(traffic_blocks(snapshot, options.sort))
         sys.stdout.flush()
 
-    for snapshot in observed.run(empty=as_json and not once):
-        if not once:
+    for snapshot in observed.run(empty=options.as_json and not options.once):
+        if not options.once:
             output(snapshot)
     refuse_empty(observed.origin, observed.observer.decoder, observed.selection)
-    if once and observed.latest is not None:
+    if options.once and observed.latest is not None:
         output(observed.latest)
 
 
-def _show(observed: Observation, name: str, interval: float, sort: str) -> None:
+def _show(observed: Observation, name: str, options: TopOptions) -> None:
     from mxwire.report.top import TopApp
 
     def watch(pair: tuple[int, int] | None) -> None:
         observed.observer.watched = pair
 
-    app = TopApp(name, lambda: observed.latest, watch, lambda: observed.state, interval=interval, sort=sort)
+    app = TopApp(
+        name, lambda: observed.latest, watch, lambda: observed.state, interval=options.interval, sort=options.sort
+    )
     worker = threading.Thread(target=observed.run_all, name="mxwire-observer", daemon=True)
     worker.start()
     try:

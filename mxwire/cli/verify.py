@@ -13,8 +13,9 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.conflicts import conflicts
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.errors import write_file
 
 if TYPE_CHECKING:
@@ -28,41 +29,38 @@ _PATIENCE_NS = 2_000_000_000
 """Time in which live frames may still show that the order was wrong, before a finding is reported."""
 
 
-@click.command(cls=Command)
-@shared.input_options
-@filter_options()
-@click.option(
-    "--rules",
-    metavar="NUMBER,…",
-    shell_complete=offers(rule_numbers, listed=True),
-    help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
-)
-@shared.name_option("Implementation of the hosts: sets their timers, limits and known defects.", "profile", "--profile")
-@click.option("--from-start", is_flag=True, help="The capture was started before any endpoint was opened: judge more.")
-@click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
-@click.option(
-    "--reordered",
-    is_flag=True,
-    help="The capture has frames in the wrong order: do not judge their order.  [default: detected]",
-)
-@shared.json_option("JSON Lines: findings, then hosts.")
-@shared.junit_option("one suite per host, one case per rule")
-@shared.worker_options
 @conflicts("--on", "--junit", error="--junit has one suite per host of a capture: omit --on")
-@shared.decoding_options
-def command(
-    inputs: shared.Inputs,
-    filters: FilterOptions,
-    rules: str | None,
-    profile: str | None,
-    from_start: bool,
-    lossy: bool,
-    reordered: bool,
-    as_json: bool,
-    junit: Path | None,
-    workers: shared.WorkerOptions,
-    decoding: shared.DecodingOptions,
-) -> None:
+@options_class
+class VerifyOptions:
+    """The options of mxwire verify."""
+
+    inputs: shared.Inputs = group(shared.Inputs)
+    filters: FilterOptions = group(FilterOptions)
+    rules: str | None = option(
+        "--rules",
+        metavar="NUMBER,…",
+        shell_complete=offers(rule_numbers, listed=True),
+        help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
+    )
+    profile: str | None = shared.name_option(
+        "Implementation of the hosts: sets their timers, limits and known defects.", "profile", "--profile"
+    )
+    from_start: bool = shared.flag_option(
+        "The capture was started before any endpoint was opened: judge more.", "--from-start"
+    )
+    lossy: bool = shared.flag_option("The capture itself lost frames: judge single frames only.", "--lossy")
+    reordered: bool = shared.flag_option(
+        "The capture has frames in the wrong order: do not judge their order.  [default: detected]", "--reordered"
+    )
+    as_json: bool = shared.json_option("JSON Lines: findings, then hosts.")
+    junit: Path | None = shared.junit_option("one suite per host, one case per rule")
+    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+
+
+@click.command(cls=Command)
+@takes(VerifyOptions)
+def command(options: VerifyOptions) -> None:
     """Check captures against the rules of the specification.
 
     Each finding names the rule, the host, the frames that show it, and the expected and actual values.
@@ -78,47 +76,51 @@ def command(
     from mxwire.report.rules import select
     from mxwire.report.verification import BrokenRule, VerificationReport, junit_text
 
-    vantage = _vantage(profile, from_start, lossy)
-    captures = CaptureSet(inputs, filters, decoding, workers)
-    numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
+    vantage = _vantage(options.profile, options.from_start, options.lossy)
+    captures = CaptureSet(options.inputs, options.filters, options.decoding, options.workers)
+    numbers = [rule.number for rule in select(options.rules.split(","))] if options.rules is not None else None
     reports: list[VerificationReport] = []
     report = VerificationReport(captures.title, merged=captures.merges)
     violations = 0
 
     def print_report(origin: Origin) -> None:
         blocks = report.blocks()
-        show([*labelled(blocks, origin.names)] if filters.by_name else blocks)
+        show([*labelled(blocks, origin.names)] if options.filters.by_name else blocks)
 
     def take(found: BrokenRule | VerifiedCapture, origin: Origin) -> None:
         nonlocal report, violations
         report.add(found)
         if isinstance(found, BrokenRule):
             violations += found.severity == "violation"
-            if as_json:
+            if options.as_json:
                 print_result(found, origin.start_ns)
-            elif inputs.live:
+            elif options.inputs.live:
                 click.echo(str(found))
             return
-        if as_json:
+        if options.as_json:
             for each in found.results():
                 print_result(each)
         if not captures.merges:
             report.title = found.limits.file
-            if not as_json:
+            if not options.as_json:
                 print_report(origin)
-            if junit is not None:
+            if options.junit is not None:
                 reports.append(report)
             report = VerificationReport("")
 
     try:
-        captures.run(partial(_verify, vantage, numbers, reordered, as_json or inputs.live), take, streams=as_json)
-        if captures.merges and not as_json:
+        captures.run(
+            partial(_verify, vantage, numbers, options.reordered, options.as_json or options.inputs.live),
+            take,
+            streams=options.as_json,
+        )
+        if captures.merges and not options.as_json:
             print_report(captures)
     except BrokenPipeError:
         # The reader has ended (`| head`). With --json, violations after its last line are unknown.
         sys.exit(min(violations, 1))
-    if junit is not None:
-        write_file(junit, junit_text(reports))
+    if options.junit is not None:
+        write_file(options.junit, junit_text(reports))
     captures.end(violations > 0)
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.notes import EventReport, note
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -34,33 +35,36 @@ def _address(value: str) -> tuple[str, int]:
     return host or _DEFAULT_HOST, int(port)
 
 
+@options_class
+class WatchOptions:
+    """The options of mxwire watch."""
+
+    interface: str = shared.interface_option(required=True)
+    address: tuple[str, int] = option(
+        "--prometheus",
+        metavar="[HOST]:PORT",
+        type=_address,
+        required=True,
+        help="Serve metrics at http://HOST:PORT/metrics; without HOST on 127.0.0.1.",
+    )
+    seconds: float | None = shared.duration_option(None, "End after S seconds.")
+    pairs: int = shared.integer_option(
+        "Maximum number of pairs of hosts with metrics of their own.",
+        "--max-pairs",
+        least=1,
+        most=65536,
+        default=_MAX_PAIRS,
+    )
+    filters: FilterOptions = group(FilterOptions, "messages", "frames", "between")
+    as_json: bool = shared.json_option(
+        "JSON Lines: one object when serving begins, and per finding that opens or closes."
+    )
+    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+
+
 @click.command(cls=Command)
-@shared.interface_option(required=True)
-@click.option(
-    "--prometheus",
-    "address",
-    metavar="[HOST]:PORT",
-    type=_address,
-    required=True,
-    help="Serve metrics at http://HOST:PORT/metrics; without HOST on 127.0.0.1.",
-)
-@shared.duration_option(None, "End after S seconds.")
-@shared.integer_option(
-    "Maximum number of pairs of hosts with metrics of their own.", "--max-pairs", "pairs", least=1, most=65536,
-    default=_MAX_PAIRS,
-)  # fmt: skip
-@filter_options("messages", "frames", "between")
-@shared.json_option("JSON Lines: one object when serving begins, and per finding that opens or closes.")
-@shared.decoding_options
-def command(
-    interface: str,
-    address: tuple[str, int],
-    seconds: float | None,
-    pairs: int,
-    filters: FilterOptions,
-    as_json: bool,
-    decoding: shared.DecodingOptions,
-) -> None:
+@takes(WatchOptions)
+def command(options: WatchOptions) -> None:
     """Serve metrics of the frames that pass an interface to Prometheus, until Ctrl-C.
 
     Findings of mxwire diagnose are printed when they open and close.
@@ -69,14 +73,14 @@ def command(
     from mxwire.extras import import_extra
 
     import_extra("prometheus_client", "watch", "mxwire watch")
-    inputs = shared.Inputs((), interface, seconds)
-    report = EventReport(as_json)
+    inputs = shared.Inputs((), options.interface, options.seconds)
+    report = EventReport(options.as_json)
     with (
-        _served(address) as (collector, port),
-        observation(inputs, decoding, filters, interval=1.0, pairs=pairs) as observed,
+        _served(options.address) as (collector, port),
+        observation(inputs, options.decoding, options.filters, interval=1.0, pairs=options.pairs) as observed,
     ):
-        note(f"metrics at http://{address[0]}:{port}/metrics")
-        report.emit("serving", interface=interface, host=address[0], port=port)
+        note(f"metrics at http://{options.address[0]}:{port}/metrics")
+        report.emit("serving", interface=options.interface, host=options.address[0], port=port)
         news = _FindingNews(report)
         for snapshot in observed.run():
             collector.snapshot = snapshot

@@ -11,7 +11,7 @@ from mxwire.cli import capture
 
 @pytest.mark.parametrize("lines", [True, False])
 def test_the_advice_names_only_options_that_were_given(capsys: pytest.CaptureFixture[str], lines: bool) -> None:
-    options = SimpleNamespace(as_json=False, lines=lines, rotation=SimpleNamespace(target="x.pcap"))
+    options = SimpleNamespace(as_json=False, lines=lines, target="x.pcap")
     tally = capture._Tally(frames=3, bytes=180, dropped=2)
     capture._summarize(options, SimpleNamespace(written=["x.pcap"]), tally, {})  # type: ignore[arg-type]
     printed = capsys.readouterr().err

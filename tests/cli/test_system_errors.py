@@ -100,7 +100,7 @@ with Host(one, name="alpha") as alpha, Host(two, name="beta") as beta, beta.open
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, resource.RLIM_INFINITY))
     try:
-        _one(endpoint, ReceiveOptions("-", 1, 0, None, 0, 1, 1 << 30, 5.0, False), DialectMonitor(beta.core), print)
+        _one(endpoint, ReceiveOptions(timeout=5.0), DialectMonitor(beta.core), print)
     except MemoryError as error:
         print(error)
 """
