@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.wire.numbers import NUMBER_MASK
+
+_HALF = NUMBER_MASK // 2 + 1
+
 
 class LaneOrder:
     """The conversation and the side of frames that are sorted by conversation; arrays of shape (n,).
@@ -41,3 +45,30 @@ class LaneOrder:
             known = (last >= self.first) & ((self.side == lane) != other)
             found[known] = values[last[known]]
         return found
+
+    def repeats(
+        self, numbers: NDArray[Any], next_: NDArray[np.int64], numbered: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which of the ``numbered`` frames carry a number that their lane had before, and how many numbers
+        each is behind the next one of its lane.
+
+        ``next_`` is the position of the next number of the lane at the beginning. Behind a frame whose number is ahead
+        of the next one, the results are without meaning.
+        """
+        at = np.flatnonzero(numbered)
+        lane = 2 * self.first[at] + self.side[at]
+        at = at[np.argsort(lane, kind="stable")]
+        begins = np.diff(2 * self.first[at] + self.side[at], prepend=-1) != 0
+        values = numbers[at].astype(np.int64)
+        former = np.concatenate([values[:1], values[:-1]])
+        former[begins] = next_[at][begins] - 1
+        steps = ((values - former + _HALF) & NUMBER_MASK) - _HALF
+        total = np.cumsum(steps)
+        lengths = np.diff(np.flatnonzero(begins), append=len(at))
+        # Numbers of messages from the beginning of the lane; lanes are kept apart, so that one maximum serves all.
+        place = total - np.repeat((total - steps)[begins], lengths)
+        apart = np.repeat(np.arange(len(lengths)), lengths) << 32
+        highest = np.concatenate([[0], np.maximum.accumulate(place + apart)[:-1]])
+        behind = np.zeros(len(numbers), np.int64)
+        behind[at] = np.where(begins, 0, np.maximum(highest - apart, 0)) + 1 - place
+        return behind > 0, behind

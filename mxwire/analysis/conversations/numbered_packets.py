@@ -99,7 +99,7 @@ class NumberedTracker:
             message = entry
             if self._is_late(entry, message, DATA):
                 return
-            flags = self._repeat(message, time_ns, number, ack)
+            flags = count_repeat(message, time_ns, number, ack)
         message.add_frame(number, time_ns)
         if marks is not None:
             self._mark(marks, stream, message, message, DATA, flags)
@@ -174,7 +174,7 @@ class NumberedTracker:
             message = entry
             if self._is_late(entry, message, RNDV):
                 return
-            flags = self._repeat(message, time_ns, number, ack)
+            flags = count_repeat(message, time_ns, number, ack)
         message.add_frame(number, time_ns)
         if marks is not None:
             self._mark(marks, stream, message, message, RNDV, flags)
@@ -347,20 +347,20 @@ class NumberedTracker:
         stream.forgotten.discard(entry.position)
         marks.mark(self.state.place, message.number, role, flags, repeat)
 
-    @staticmethod
-    def _repeat(message: CapturedMessage, time_ns: int, number: int, ack: int) -> int:
-        """Count a retransmission or a duplicate of a message or of its announcement; returns its flags."""
-        since = time_ns - message.last_sent_ns
-        if since < RESEND_NS and ack == message.piggyack:
-            message.duplicates += 1
-            message.flow.duplicates += 1
-            return DUPLICATE
-        message.transmissions += 1
-        message.last_sent_ns = time_ns
-        message.piggyack = ack
-        message.flow.retransmissions += 1
-        _note_resend(message, number, time_ns, since)
-        return RETRANSMISSION
+
+def count_repeat(message: CapturedMessage, time_ns: int, number: int, ack: int) -> int:
+    """Count a retransmission or a duplicate of a message or of its announcement; returns its flags."""
+    since = time_ns - message.last_sent_ns
+    if since < RESEND_NS and ack == message.piggyack:
+        message.duplicates += 1
+        message.flow.duplicates += 1
+        return DUPLICATE
+    message.transmissions += 1
+    message.last_sent_ns = time_ns
+    message.piggyack = ack
+    message.flow.retransmissions += 1
+    _note_resend(message, number, time_ns, since)
+    return RETRANSMISSION
 
 
 def _note_resend(message: CapturedMessage, number: int, time_ns: int, since: int) -> None:

@@ -14,7 +14,8 @@ nacks), and :class:`PlainTracker` consumes as many plain frames from their begin
 1. Lanes. Each direction is a lane. Its state is read once per window, and the frames of all lanes are compared at once,
    sorted by conversation (:class:`~mxwire.rules.lanes.LaneOrder`), so that many hosts take little longer than two.
    Every condition on a frame depends on earlier frames only, and the run ends before the first frame that is not plain.
-   A stream may begin in a run, with the number that the receiver requested.
+   A stream may begin in a run, with the number that the receiver requested. A frame that repeats a message which still
+   waits (a duplicate or a retransmission) is plain, too: it changes only this message (:class:`_Repetition`).
 2. Settlement. An ack settles all messages since the previous ack. The order of settlement is that in which messages
    wait for late duplicates.
 3. Reports. The length of the queue of waiting messages after each frame follows from the times, and from its bound in
@@ -39,15 +40,17 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.frame_marks import ACK, DATA
+from mxwire.analysis.conversations.frame_marks import ACK, DATA, NACKED, OBSOLETE, RETRANSMISSION
 from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, Kind, NumberedEntry
+from mxwire.analysis.conversations.message import REPORTED as REPORTED_STATE
 from mxwire.analysis.conversations.message import SETTLED as SETTLED_STATE
 from mxwire.analysis.conversations.message_rows import MessageGroup
+from mxwire.analysis.conversations.numbered_packets import count_repeat
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import BatchRows
 from mxwire.analysis.conversations.state import (
@@ -85,6 +88,8 @@ PER_LANE: Final = 2
 """Minimum average number of frames per direction, because each direction has a fixed cost."""
 KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 LIBACK: Final = len(KINDS)
+REPEATED: Final = LIBACK + 1
+"""Added to the kind of a frame that repeats a message."""
 _LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": LIBACK}
 """Kinds of plain frames by layout: indexes into ``KINDS``, or ``LIBACK``."""
 _LATER: Final = NumberedEntry()
@@ -101,6 +106,8 @@ _FRAME: Final = {each: each for each in ("kind", "length", "match", "time_ns", "
 """Attributes of ``_PlainFrames`` by the columns of ``SETTLED`` that hold them for the frame of the message."""
 _MIXER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 """Odd factor, so that few pairs of addresses have the same sum."""
+_POSITION_BITS: Final = 44
+"""Bits for a position in a key of stream and position."""
 _Integers = NDArray[np.int64]
 
 
@@ -115,7 +122,7 @@ class _PlainFrames:
     source: NDArray[np.uint64]
     destination: NDArray[np.uint64]
     kind: _Integers
-    """As in ``_LAYOUTS``."""
+    """As in ``_LAYOUTS``, or ``REPEATED`` more."""
     ack: NDArray[np.uint16]
     session: NDArray[np.uint32]
     sequence: NDArray[np.uint16]
@@ -202,10 +209,31 @@ class _PlainLanes:
         self.lane = lane = lane[order]
         mine = state[lane]
         ordered = LaneOrder(first[lane].astype(np.intp), (first[lane] != lane).astype(np.intp))
+        self.frames = frames
+        """The frames of the window in order."""
+        self.behind: _Integers = np.zeros(len(order), np.int64)
+        """Number of messages from each frame that repeats one to the next message of its lane; 0 for other frames."""
+        plain = self._examine(mine, ordered)
+        if not plain.all():
+            numbered = self.frames.kind[order] < LIBACK
+            repeats, behind = ordered.repeats(frames.sequence[order], mine["next"], numbered)
+            if repeats.any():
+                self.behind = np.where(repeats, behind, 0)
+                self.frames = frames.part(0, len(frames))
+                self.frames.kind = frames.kind.copy()
+                self.frames.kind[order[repeats]] += REPEATED
+                plain = self._examine(mine, ordered)
+        self.count = len(order) if plain.all() else int(order[~plain].min())
+        """Number of plain frames at the beginning of the window."""
+
+    def _examine(self, mine: NDArray[Any], ordered: LaneOrder) -> NDArray[np.bool_]:
+        """Find the positions of all frames; return which are plain, if those before are. ``mine`` is the state of the
+        lane of each frame."""
+        frames, order = self.frames, self.place
         self.sends: NDArray[np.bool_] = frames.kind[order] < LIBACK
         self.sent, self.partner_sent = ordered.before(self.sends)
         """Number of messages before each frame in its lane, and in the other one."""
-        plain = frames.session[order] == mine["session"]
+        plain: NDArray[np.bool_] = frames.session[order] == mine["session"]
 
         values = frames.ack[order].astype(np.int64)
         seen = mine["back_next"] + self.partner_sent
@@ -220,14 +248,14 @@ class _PlainLanes:
         foreign = (values ^ mine["back_bits"]) & SESSION_NUMBER_MASK != 0
         plain &= idle | mine["acks"] & ~foreign & (steps >= 0) & (steps <= OUTSTANDING_MAXIMUM)
 
-        number = mine["next"] + self.sent
+        number = mine["next"] + self.sent - self.behind
         expected = number & NUMBER_MASK | mine["bits"]
         self.outstanding: _Integers = number + 1 - ordered.last(self.position, mine["acked"], other=True)
-        """Number of unacknowledged messages after each message."""
-        sends = mine["sends"] & (frames.sequence[order] == expected) & (self.outstanding < OUTSTANDING_MAXIMUM)
-        plain &= ~self.sends | sends
-        self.count = len(order) if plain.all() else int(order[~plain].min())
-        """Number of plain frames at the beginning of the window."""
+        """Number of unacknowledged messages up to the one in each frame."""
+        sends = mine["sends"] & (frames.sequence[order] == expected) & (self.behind <= ENTRIES)
+        sends &= self.outstanding + self.behind < OUTSTANDING_MAXIMUM
+        plain &= (frames.kind[order] == LIBACK) | sends
+        return plain
 
     def _row(self, flow: Flow | None) -> tuple[Any, ...]:
         """Return the row of ``_LANE`` of a flow; None if the direction was not seen before."""
@@ -273,6 +301,8 @@ class _PlainLanes:
         )  # fmt: skip
         self.position, self.former = self.position[kept], self.former[kept]
         self.outstanding, self.partner_sent = self.outstanding[kept], self.partner_sent[kept]
+        self.behind = self.behind[kept]
+        self.frames = self.frames.part(0, count)
 
     def of(self, lanes: NDArray[np.intp]) -> Iterator[tuple[int, Flow]]:
         """Yield the numbers and flows of ``lanes``."""
@@ -281,13 +311,13 @@ class _PlainLanes:
             assert flow is not None
             yield each, flow
 
-    def count_frames(self, frames: _PlainFrames) -> None:
+    def count_frames(self) -> None:
         """Count the frames and messages in their flows."""
-        lane, order, total = self.lane, self.place, len(self.flows)
-        kinds = (total, LIBACK + 1)
-        counts = np.bincount(lane * (LIBACK + 1) + frames.kind[order], minlength=total * (LIBACK + 1)).reshape(kinds)
+        frames, lane, order, total = self.frames, self.lane, self.place, len(self.flows)
+        kinds = REPEATED + len(KINDS)
+        counts = np.bincount(lane * kinds + frames.kind[order], minlength=total * kinds).reshape(total, kinds)
         octets = np.bincount(lane, frames.wire_length[order], total).astype(np.int64)
-        message_octets = np.bincount(lane, frames.length[order], total).astype(np.int64)
+        message_octets = np.bincount(lane, frames.length[order] * self.sends, total).astype(np.int64)
         last, most = np.full(total, _UNKNOWN), np.zeros(total, np.int64)
         np.maximum.at(last, lane, order)
         np.maximum.at(most, lane[self.sends], self.outstanding[self.sends])
@@ -296,12 +326,12 @@ class _PlainLanes:
         used = used[np.argsort(last[used])]
         columns = counts[used], octets[used], message_octets[used], most[used], frames.time_ns[last[used]]
         rows = zip(self.of(used), *(each.tolist() for each in columns), strict=True)
-        for (_, flow), (*messages, libacks), octet_count, message_octet_count, outstanding, time_ns in rows:
-            flow.frames += sum(messages) + libacks
+        for (_, flow), by_kind, octet_count, message_octet_count, outstanding, time_ns in rows:
+            flow.frames += sum(by_kind)
             flow.bytes += octet_count
-            flow.libacks += libacks
+            flow.libacks += by_kind[LIBACK]
             flow.message_bytes += message_octet_count
-            for kind, count in zip(KINDS, messages, strict=True):
+            for kind, count in zip(KINDS, by_kind, strict=False):
                 if count:
                     flow.messages[kind] += count
             flow.most_outstanding = max(flow.most_outstanding, outstanding)
@@ -582,15 +612,25 @@ def _acknowledgement(frame: int, time_ns: int, kind: int) -> Acknowledgement:
     return Acknowledgement(frame, time_ns, "liback" if kind == LIBACK else "piggyback", True)
 
 
+class _Repetition(NamedTuple):
+    """A frame of a run that repeats a message."""
+
+    number: int
+    """The number of the message."""
+    frame: int
+    message: CapturedMessage | None
+    """The message, if it was created before the run."""
+    is_obsolete: bool
+    """True if the message was acknowledged before the frame."""
+
+
 class _PlainRun:
     """Consecutive plain frames, and their consequences."""
 
-    def __init__(
-        self, state: FollowerState, earlier: _SettledMessages, frames: _PlainFrames, lanes: _PlainLanes
-    ) -> None:
+    def __init__(self, state: FollowerState, earlier: _SettledMessages, lanes: _PlainLanes) -> None:
         self.state = state
         self.earlier = earlier
-        self.frames = frames
+        self.frames = frames = lanes.frames
         self.lanes = lanes
         self.streams = [_PlainStream(*each) for each in earlier.streams]
         """The streams, by number; at the beginning those of ``earlier``."""
@@ -615,6 +655,7 @@ class _PlainRun:
         """The frame before which each of these messages is reported."""
         self.foreign: set[int] = set()
         """Places in the queue of messages that are reported, and belong to other streams."""
+        self.repetitions: list[_Repetition] = []
 
     def _choose_streams(self) -> None:
         """Set the streams of messages and acks per lane."""
@@ -629,7 +670,8 @@ class _PlainRun:
         self.stream_sent, self.stream_acked = np.full(total, _UNKNOWN), np.full(total, _UNKNOWN)
         """Number of the stream of the messages of each lane, and of the stream that its acks advance; -1 if none."""
         numbers: list[int] = []
-        sending, counted = np.flatnonzero(counts), counts.tolist()
+        repeated = np.bincount(lanes.lane[lanes.behind > 0], minlength=total)
+        sending, counted = np.flatnonzero(counts + repeated), counts.tolist()
         for lane, flow in lanes.of(sending):
             number = self._stream(flow)
             self.streams[number].sent = counted[lane]
@@ -677,7 +719,7 @@ class _PlainRun:
         ahead = position - lanes.state["back_next"][lane]
         settled = -1 - (first_former[stream] + position)
         new = ahead >= 0
-        settled[new] = self.place_sent[self.sent_by_lane[self.first_sent[lanes.back[lane[new]]] + ahead[new]]]
+        settled[new] = self.place_sent[self._frame_sent(lanes.back[lane[new]], ahead[new])]
         order = np.argsort(frames, kind="stable")
         self.settled_at, self.settled = frames[order], settled[order]
         self.settled_stream, self.settled_position = stream[order], position[order]
@@ -690,7 +732,66 @@ class _PlainRun:
         large = next((place for place, each in waiting if each.pull is not None), None)
         in_flight = len(self.state.in_flight) + 1 + np.arange(len(self.sent))
         end = _first(self.sent, in_flight - settled_before[self.sent] > IN_FLIGHT, len(reported))
-        return end if large is None else min(end, int(self.reported_at[large]))
+        end = end if large is None else min(end, int(self.reported_at[large]))
+        return min(end, self._find_repeated()) if lanes.behind.any() else end
+
+    def _frame_sent(self, lane: Any, ahead: Any) -> Any:
+        """Return the frame with the message that has ``ahead`` messages of the run before it in its ``lane``."""
+        return self.sent_by_lane[self.first_sent[lane] + ahead]
+
+    def _find_repeated(self) -> int:
+        """Find the messages that frames repeat; return the number of frames up to one whose message is not waiting."""
+        lanes, frames, earlier = self.lanes, self.frames, self.earlier
+        at = np.flatnonzero(lanes.behind)
+        at = at[np.argsort(lanes.place[at])]
+        lane, ahead = lanes.lane[at], lanes.sent[at] - lanes.behind[at]
+        stream, position = self.stream_sent[lane], lanes.state["next"][lane] + ahead
+        keys = stream << _POSITION_BITS | position
+        rows = earlier.rows[earlier.reported :]
+        queued = (
+            (len(self.state.lingering), rows["stream"] << _POSITION_BITS | rows["position"]),
+            (self.queued, self.settled_stream << _POSITION_BITS | self.settled_position),
+        )
+        queue: dict[int, int] = {}
+        for first, queued_keys in queued:
+            found = np.flatnonzero(np.isin(queued_keys, keys))
+            queue.update(zip(queued_keys[found].tolist(), (first + found).tolist(), strict=True))
+        created = {id(each): place for place, each in enumerate(self.state.lingering)} if (ahead < 0).any() else {}
+        content = [*zip(*(each.tolist() for each in (frames.kind, frames.length, frames.match)), strict=True)]
+        columns = keys, lanes.place[at], lane, ahead, stream, position, lanes.outstanding[at] <= 0
+        for key, frame, sender, steps, number, each, obsolete in zip(*(c.tolist() for c in columns), strict=True):
+            place = queue.get(key)
+            if steps >= 0:
+                sent = int(self._frame_sent(sender, steps))
+                known: tuple[Any, ...] = self.base + int(self.place_sent[sent]), content[sent], None
+            else:
+                entry = self.streams[number].stream.entries.get(each)
+                row = None if place is None else place - len(self.state.lingering)
+                known = self._known(entry, row)
+                place = created.get(id(entry), place)
+            kind, length, match = content[frame]
+            is_late = place is not None and place < self.reported and int(self.reported_at[place]) <= frame
+            if known[1] != (kind - REPEATED, length, match) or is_late:
+                return int(frame)
+            self.repetitions.append(_Repetition(known[0], frame, known[2], obsolete))
+        return len(frames)
+
+    def _known(self, entry: NumberedEntry | None, row: int | None) -> tuple[Any, ...]:
+        """Return number, content and object of a message from before the run, the latter if it was created.
+
+        ``row`` is its place in the unreported rows of ``earlier``. The content is None if it is reported, or no TINY or
+        SMALL.
+        """
+        earlier = self.earlier
+        if entry is _LATER and row is not None:
+            settled = earlier.rows[earlier.reported + row]
+            number = int(settled["number"])
+            entry = earlier.created.get(number)
+            if entry is None:
+                return number, tuple(int(settled[name]) for name in ("kind", "length", "match")), None
+        if not isinstance(entry, CapturedMessage) or entry.state == REPORTED_STATE or entry.kind not in KINDS:
+            return 0, None, None
+        return entry.number, (KINDS.index(entry.kind), entry.length, entry.match), entry
 
     def _reports(self, length: _Integers) -> _Integers:
         """Return the number of messages that are reported up to each frame, as by :meth:`FollowerState.tick`.
@@ -769,9 +870,10 @@ class _PlainRun:
             found = self.streams[stream].stream
             found.last_ack, found.ack_value = _acknowledgement(number, time_ns, kind), ack
         self._create_in_flight()
+        self._repeat(rows)
         state.now_ns, state.place = int(frames.time_ns[-1]), int(frames.place[-1])
         self.lanes.note_unseen()
-        self.lanes.count_frames(frames)
+        self.lanes.count_frames()
         state.message_count += len(self.sent)
         earlier.keep(rows, reported, keep_all=create_all)
         if create_all:
@@ -791,7 +893,29 @@ class _PlainRun:
         message[self.settled_at] = numbers
         message[self.sent] = self.base + np.arange(len(self.sent))
         role = np.where(frames.kind < LIBACK, DATA, ACK).astype(np.uint8)
-        marks.mark_run(frames.place, message, role, np.stack([frames.place[self.settled_at], numbers], 1))
+        acks = np.stack([frames.place[self.settled_at], numbers], 1)
+        once = frames.kind < REPEATED
+        marks.mark_run(frames.place[once], message[once], role[once], acks)
+
+    def _repeat(self, rows: NDArray[Any]) -> None:
+        """Count the frames that repeat messages; ``rows`` are the settled messages."""
+        state, frames, streams = self.state, self.frames, self.earlier.streams
+        messages = {each.number: each.message for each in self.repetitions}
+        absent = [number for number, message in messages.items() if message is None and number not in state.in_flight]
+        for row in rows[np.isin(rows["number"], absent)].tolist() if absent else ():
+            number, stream, *values = row[: len(_FRAME) + 3]
+            flow = streams[stream][0]
+            messages[number] = self.earlier.created[number] = _create(state, number, flow, *values)
+        for number, frame, _, is_obsolete in self.repetitions:
+            message = messages[number] or state.in_flight[number]
+            time_ns, frame_number = int(frames.time_ns[frame]), int(frames.number[frame])
+            flags = count_repeat(message, time_ns, frame_number, int(frames.ack[frame]))
+            message.add_frame(frame_number, time_ns)
+            if state.marks is not None:
+                again = flags & RETRANSMISSION
+                flags |= (OBSOLETE if again and is_obsolete else 0) | (NACKED if message.nack is not None else 0)
+                repeat = message.transmissions - 1 if again else 0
+                state.marks.mark(int(frames.place[frame]), number, DATA, flags, repeat)
 
     def _rows(self, numbers: _Integers) -> NDArray[Any]:
         """Return the rows of the messages that are settled, with their ``numbers``."""
@@ -907,7 +1031,7 @@ class PlainTracker:
             return 0
         count = lanes.count
         lanes.cut(count)
-        run = _PlainRun(self.state, self._earlier, frames.part(0, count), lanes)
+        run = _PlainRun(self.state, self._earlier, lanes)
         if not run.is_regular():
             return 0
         cut = run.settle()

@@ -379,6 +379,21 @@ def test_plain_traffic_is_followed_by_columns():
     assert followed_by_columns(decoded([traffic(Random(1), 20_000, 0)], MXOE)) > 19_000
 
 
+def test_duplicates_and_retransmissions_are_followed_by_columns():
+    """Of messages of the same run, of earlier runs, and of those that were created before."""
+    plain = traffic(Random(1), 6_000, 0)
+    frames, times, now = [], [], 0
+    for place, (data, time) in enumerate(zip(plain, plain.timestamp_ns.tolist(), strict=True)):
+        again = [data, data][: (place % 40 == 0) + (place % 90 == 0)]
+        frames += [data, *again]
+        times += [time + now, *(time + now + 600_000_000 * (place % 80 == 0) for _ in again)]
+        now = times[-1] - time
+    (batch,) = decoded([FrameBatch.from_frames(frames, times, first_number=1)], MXOE)
+    batches = [batch.select(np.arange(first, min(first + 1500, len(batch)))) for first in range(0, len(batch), 1500)]
+    compare(batches)
+    assert followed_by_columns(batches) > len(frames) - plain_run.LEAST
+
+
 def test_a_full_window_is_followed_by_columns_though_messages_are_in_flight():
     (batch,) = decoded([traffic(Random(1), 20_000, 0)], MXOE)
     with bounds(IN_FLIGHT=1000, MOST_EXAMINED=1000):
