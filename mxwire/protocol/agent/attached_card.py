@@ -9,14 +9,12 @@ endpoints of this host take the local path of the node, past the agent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Final
 
-from mxwire.errors import InvalidRecordError, MxwireError
+from mxwire.errors import InvalidRecordError
 from mxwire.frames import FrameBatch
 from mxwire.protocol.agent.node import AgentNode
 from mxwire.protocol.agent.records import (
-    INLINE_MAXIMUM,
     OPEN_OPTIONS,
     PULL_SOURCE,
     AgentHead,
@@ -56,21 +54,15 @@ class AnnouncedRegions(RegionTable):
         """Make a message available for pulling; see :meth:`RegionTable.register`."""
         region = super().register(memory, offset, partner)
         card = self._card
-        node, number = card.agent, card.agent.next_number()
-        places = node.describe(memory)
-        inline = memory.length <= INLINE_MAXIMUM
-        if not places and not inline:
-            node.out.put_data(card.handle, number, memory, memory.length)
-        node.out.put(
+        card.agent.put_message(
             AgentRecord.ANNOUNCE,
-            flags=RecordFlag.IN_PLACE if places else RecordFlag.DATA if inline else 0,
+            memory,
+            memory.length,
             handle=card.handle,
-            number=number,
+            number=card.agent.next_number(),
             partner=int.from_bytes(partner, "big"),
             mask=region_number(region.number, region.use),
-            length=memory.length,
             extra=offset,
-            data=memory.copy() if inline else places,
         )
         return region
 
@@ -184,13 +176,7 @@ class DistantCard(CardEndpoint):
         for pull in self.pulls.values():
             self.slots.give_back(pull.handle)
         self.pulls.clear()
-        node = self.agent
-        if not node.ended:
-            node.out.drop(self.handle)
-            # If the agent ends now, it does not use the memory either.
-            with suppress(MxwireError):
-                node.ask(AgentRecord.CLOSE, handle=self.handle)
-        node.forget_side(self.handle)
+        self.agent.close_side(self.handle)
 
 
 class CardNode(AgentNode):

@@ -6,14 +6,12 @@ agent's answer. ``served_endpoint.py`` is the other side.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, SupportsIndex
 
-from mxwire.errors import InvalidRecordError, MxwireError
+from mxwire.errors import InvalidRecordError
 from mxwire.protocol.agent.node import AgentNode
 from mxwire.protocol.agent.records import (
     FORWARDED_EVENTS,
-    INLINE_MAXIMUM,
     NO_PARTNER,
     SECONDS,
     UNACKED_ROW,
@@ -241,22 +239,9 @@ class AttachedEndpoint(EngineEndpoint):
             del self.pending[number]
             request.dropped(Status.REMOTE_ENDPOINT_UNREACHABLE)
             return request
-        out, places = self.agent.out, self.agent.describe(memory)
-        if places:
-            flags |= RecordFlag.IN_PLACE
-        elif length <= INLINE_MAXIMUM:
-            flags |= RecordFlag.DATA
-        else:
-            out.put_data(self.handle, number, memory, length)
-        out.put(
-            AgentRecord.SEND,
-            flags=flags,
-            handle=self.handle,
-            number=number,
-            partner=_place(partner),
-            match_info=match_info,
-            length=length,
-            data=memory.copy() if length <= INLINE_MAXIMUM else places,
+        place, kind = _place(partner), AgentRecord.SEND
+        self.agent.put_message(
+            kind, memory, length, flags=flags, handle=self.handle, number=number, partner=place, match_info=match_info
         )
         return request
 
@@ -299,10 +284,9 @@ class AttachedEndpoint(EngineEndpoint):
         self.pending[number] = request
         posted = False
         try:
-            answer, _ = self.agent.ask(
+            posted = self.agent.confirms(
                 AgentRecord.CLAIM, handle=self.handle, match_info=number, extra=identity, length=memory.length
             )
-            posted = bool(answer.flags & RecordFlag.YES)
         finally:
             if not posted:
                 del self.pending[number]
@@ -324,16 +308,14 @@ class AttachedEndpoint(EngineEndpoint):
         """Return whether the agent has cancelled the request with a number."""
         if number not in self.pending:
             return False
-        answer, _ = self.agent.ask(AgentRecord.CANCEL, handle=self.handle, extra=number)
-        if not answer.flags & RecordFlag.YES:
+        if not self.agent.confirms(AgentRecord.CANCEL, handle=self.handle, extra=number):
             return False
         self.pending.pop(number, None)
         return True
 
     def still_waits(self, request: AttachedReceive) -> bool:
         """Return whether a receive waits for a message at the agent."""
-        answer, _ = self.agent.ask(AgentRecord.WAITING, handle=self.handle, extra=request.number)
-        return bool(answer.flags & RecordFlag.YES)
+        return self.agent.confirms(AgentRecord.WAITING, handle=self.handle, extra=request.number)
 
     def set_timeout(self, seconds: float | None, request: Request | None = None) -> None:
         """Set the time of retransmissions; see :meth:`EngineEndpoint.set_timeout`."""
@@ -365,21 +347,16 @@ class AttachedEndpoint(EngineEndpoint):
 
     def take_back(self, message: Unexpected, position: int) -> None:
         """Return a message that a receive had taken to the agent."""
-        data = message.data or b""
-        number = self.agent.next_number()
-        inline = len(data) <= INLINE_MAXIMUM
-        if not inline:
-            self.agent.out.put_data(self.handle, number, Segments(data), len(data))
-        self.agent.out.put(
+        self.agent.put_message(
             AgentRecord.RETURN,
-            flags=RecordFlag.DATA if inline else 0,
+            Segments(message.data or b""),
+            message.length,
             handle=self.handle,
-            number=number,
+            number=self.agent.next_number(),
             partner=_place(message.partner),
             match_info=message.match_info,
-            length=message.length,
             extra=position,
-            data=data if inline else b"",
+            kept=False,
         )
 
     def unacked(self) -> list[tuple[Partner, int]]:
@@ -403,13 +380,7 @@ class AttachedEndpoint(EngineEndpoint):
         """Close the endpoint; its requests end as cancelled. The agent does not use their memory any more."""
         if not self.open:
             return
-        if not self.agent.ended:
-            # Its messages that are not in the channel yet would delay the end.
-            self.agent.out.drop(self.handle)
-            # If the agent ends now, it does not use the memory either.
-            with suppress(MxwireError):
-                self.agent.ask(AgentRecord.CLOSE, handle=self.handle)
-        self.agent.forget_side(self.handle)
+        self.agent.close_side(self.handle)
         super().close()
         self.pending.clear()
 

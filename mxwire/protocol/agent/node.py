@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -213,6 +214,44 @@ class AgentNode(Node):
             return b""
         return b"".join(PLACE.pack(*each) for each in places)
 
+    def put_message(
+        self,
+        kind: AgentRecord,
+        memory: Segments,
+        length: int,
+        *,
+        flags: int = 0,
+        handle: int,
+        number: int,
+        partner: int,
+        match_info: int = 0,
+        mask: int = 0,
+        extra: int = 0,
+        kept: bool = True,
+    ) -> None:
+        """Append a record with the content of ``memory``: within the record, in DATA records before it, or, if the
+        memory is ``kept``, in place."""
+        places = self.describe(memory) if kept else b""
+        inline = memory.length <= INLINE_MAXIMUM
+        if places:
+            flags |= RecordFlag.IN_PLACE
+        elif inline:
+            flags |= RecordFlag.DATA
+        else:
+            self.out.put_data(handle, number, memory, memory.length)
+        self.out.put(
+            kind,
+            flags=flags,
+            handle=handle,
+            number=number,
+            partner=partner,
+            match_info=match_info,
+            mask=mask,
+            length=length,
+            extra=extra,
+            data=memory.copy() if inline else places,
+        )
+
     def _is_shared(self, place: int, size: int) -> bool:
         return any(start <= place and place + size <= start + length for start, length in self._shared)
 
@@ -220,8 +259,7 @@ class AgentNode(Node):
         """Announce memory at an address, whose descriptor the caller has passed to the agent; return False if the agent
         does not map it, since it has mapped too many areas."""
         # Without waiting, more descriptors could be passed than the agent keeps until it takes their records.
-        answer, _ = self.ask(AgentRecord.SHARE, extra=place, length=length)
-        mapped = bool(answer.flags & RecordFlag.YES)
+        mapped = self.confirms(AgentRecord.SHARE, extra=place, length=length)
         if mapped:
             self._shared.append((place, length))
         return mapped
@@ -242,6 +280,10 @@ class AgentNode(Node):
         number = self.next_number()
         self.out.put(kind, number=number, **fields)
         return self._answer_to(number)
+
+    def confirms(self, kind: AgentRecord, **fields: Any) -> bool:
+        """Ask the agent a question, and return whether its answer is yes."""
+        return bool(self.ask(kind, **fields)[0].flags & RecordFlag.YES)
 
     def _answer_to(self, number: int) -> tuple[AgentHead, bytes]:
         while number not in self._answers:
@@ -354,8 +396,14 @@ class AgentNode(Node):
             if head.handle == handle:
                 side.take_record(head, data)
 
-    def forget_side(self, handle: int) -> None:
-        """Take no more records of an endpoint."""
+    def close_side(self, handle: int) -> None:
+        """Close an endpoint, or the card's side of one, at the agent, which then does not use its memory any more."""
+        if not self.ended:
+            # Its records that are not in the channel yet would delay the end.
+            self.out.drop(handle)
+            # If the agent ends now, it does not use the memory either.
+            with suppress(MxwireError):
+                self.ask(AgentRecord.CLOSE, handle=handle)
         self._sides.pop(handle, None)
 
     # Calls of hosts.

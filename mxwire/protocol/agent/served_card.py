@@ -224,13 +224,8 @@ class ServedCard(ServedSide):
         self._must_be_new(head.number)
         if head.length > LENGTH_MAXIMUM or head.extra > _OFFSET:
             raise InvalidRecordError("an impossible announcement")
-        memory: Segments
-        if head.flags & RecordFlag.IN_PLACE:
-            self.discard(head.number)
-            memory = self.remote[head.number] = self.client.segments_at(data)
-        else:
-            content = bytes(data) if head.flags & RecordFlag.DATA else self.collected(head.number)
-            memory = Segments(content)
+        content = self.content(head, data)
+        memory = content if isinstance(content, Segments) else Segments(content)
         region = Region(number, use & _SLOT, head.extra, memory, head.address)
         if not number < self.card.profile.region_maximum or not self.card.regions.adopt(region):
             raise InvalidRecordError("a region that is in use")

@@ -133,15 +133,7 @@ class ServedEndpoint(ServedSide):
         if not self._number(head):
             self.discard(head.number)
             return
-        message: Any
-        if head.flags & (RecordFlag.DATA | RecordFlag.IN_PLACE):
-            self.discard(head.number)
-            if head.flags & RecordFlag.DATA:
-                message = bytes(data)
-            else:
-                message = self.remote[head.number] = self.client.segments_at(data)
-        else:
-            message = self.collected(head.number)
+        message: Any = self.content(head, data)
         if len(message) != head.length:
             # Its data was too much for the agent.
             self._end(head.number, Status.NO_RESOURCES)

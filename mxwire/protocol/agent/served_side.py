@@ -221,6 +221,16 @@ class ServedSide(ABC):
         self._held[number] = len(message)
         return message
 
+    def content(self, head: AgentHead, data: bytes | memoryview) -> bytes | bytearray | RemoteSegments | SharedSegments:
+        """Take the message of a record: its own data, memory of the application, or what was collected before it."""
+        if not head.flags & (RecordFlag.DATA | RecordFlag.IN_PLACE):
+            return self.collected(head.number)
+        self.discard(head.number)
+        if head.flags & RecordFlag.DATA:
+            return bytes(data)
+        memory = self.remote[head.number] = self.client.segments_at(data)
+        return memory
+
     def hold(self, number: int, length: int) -> None:
         """Count the bytes that the agent holds for a transfer, until :meth:`release`."""
         self._held[number] = length
