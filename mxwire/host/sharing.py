@@ -36,7 +36,7 @@ _AGENT: Final = (1 << 16) + 1
 _NAMESPACE: Final = re.compile(r"[0-9a-f]+-[0-9a-f]+-[0-9a-f]+")
 
 
-class MachineSharing:
+class MachineSharing(SharedPeerTable):
     """Interfaces of this machine, given by name, shared with the other processes of this user in the network namespace.
 
     The node uses it as its :class:`~mxwire.protocol.peers.Sharing`.
@@ -45,8 +45,8 @@ class MachineSharing:
     """
 
     def __init__(self, interfaces: Sequence[str]) -> None:
-        self._interfaces = tuple(interfaces)
-        for each in self._interfaces:
+        self._names = tuple(interfaces)
+        for each in self._names:
             _refuse_other_users(each)
         folder = runtime_folder(make=True)
         self._namespace = NetworkNamespace()
@@ -58,7 +58,7 @@ class MachineSharing:
         self._claims: list[LockableFile] = []
         self.path = SharedMemoryPath(self._socket_of)
         """Channels to the endpoints of the other processes."""
-        self._peers = SharedPeerTable(own, interfaces)
+        super().__init__(own, interfaces)
         try:
             self._claims += [LockableFile(own / f"{each}.claims") for each in interfaces]
         except BaseException:
@@ -66,38 +66,6 @@ class MachineSharing:
             raise
 
     # For the node.
-
-    def place_of(self, address: bytes) -> int | None:
-        """Index of a peer in the peer table of all processes; None if all are taken."""
-        return self._peers.place_of(address)
-
-    def leave(self, address: bytes) -> None:
-        """Leave the index of a peer to others, unless another process has the peer."""
-        self._peers.leave(address)
-
-    def index_of(self, address: bytes) -> int | None:
-        """Index of a peer that another process has, or None."""
-        return self._peers.index_of(address)
-
-    def address_at(self, index: int) -> bytes | None:
-        """Address of the peer with an index that another process has, or None."""
-        return self._peers.address_at(index)
-
-    def news(self) -> Sequence[bytes]:
-        """Addresses of the peers that other processes have added since the last call."""
-        return self._peers.news()
-
-    def name_of(self, address: bytes) -> str | None:
-        """The name of a peer that any process has learnt."""
-        return self._peers.name_of(address)
-
-    def learn(self, address: bytes, name: str | None) -> None:
-        """Share the name of a peer, or forget it."""
-        self._peers.learn(address, name)
-
-    def may_query(self, interface: int, address: bytes, now: int, interval: int) -> bool:
-        """Return whether this process may query a peer now; all processes together do so as often as one host."""
-        return self._peers.may_query(interface, address, now, interval)
 
     def elsewhere(self, interface: int, endpoint: int) -> bool:
         """True if another host has that endpoint open."""
@@ -117,7 +85,7 @@ class MachineSharing:
         if not self._claims[interface].try_lock(endpoint):
             owner = self.owner(interface, endpoint) or "another process"
             raise HostError(
-                Status.BUSY, f"endpoint {endpoint} of {self._interfaces[interface]} is taken by {owner}: choose another"
+                Status.BUSY, f"endpoint {endpoint} of {self._names[interface]} is taken by {owner}: choose another"
             )
         try:
             listener = self._listen(self._socket_of(interface, endpoint))
@@ -142,8 +110,8 @@ class MachineSharing:
         Raises :class:`~mxwire.host.errors.HostError` if one of them has an agent.
         """
         listeners: list[socket.socket] = []
-        for place, each in enumerate(self._interfaces):
-            path = self._peers.folder / agent_socket(each)
+        for place, each in enumerate(self._names):
+            path = self.folder / agent_socket(each)
             if not self._claims[place].try_lock(_AGENT):
                 raise HostError(
                     Status.BUSY,
@@ -185,11 +153,11 @@ class MachineSharing:
         self.path.close()
         for claims in self._claims:
             claims.close()
-        self._peers.close()
+        super().close()
         self._namespace.close()
 
     def _socket_of(self, interface: int, endpoint: int) -> Path:
-        return self._peers.folder / f"{self._interfaces[interface]}-{endpoint}.sock"
+        return self.folder / f"{self._names[interface]}-{endpoint}.sock"
 
 
 def agent_socket(interface: str) -> str:

@@ -90,40 +90,21 @@ class MemoryLink:
 
     def __init__(self, network: MemoryNetwork, name: str, address: bytes) -> None:
         self._network = network
-        self._name = name
-        self._address = address
+        self.name = name
+        """Name on its network."""
+        self.address = address
+        """Ethernet address, 6 bytes."""
+        self.mtu = network.mtu
+        """Largest number of bytes in a frame after its Ethernet header."""
         self._lock = Lock()
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._wakeup = Wakeup()
         self._last_buffer: np.ndarray[tuple[int], np.dtype[np.uint8]] = np.zeros(0, np.uint8)
-        self._up = True
+        self.up = True
+        """True if the interface is up; one that is down neither sends nor receives. May be set."""
         self._gone = False
         self._closed = False
         self._received = self._sent = self._dropped = self._foreign = self._refused = 0
-
-    @property
-    def name(self) -> str:
-        """Name on its network."""
-        return self._name
-
-    @property
-    def address(self) -> bytes:
-        """Ethernet address, 6 bytes."""
-        return self._address
-
-    @property
-    def mtu(self) -> int:
-        """Largest number of bytes in a frame after its Ethernet header."""
-        return self._network.mtu
-
-    @property
-    def up(self) -> bool:
-        """True if the interface is up; one that is down neither sends nor receives. May be set."""
-        return self._up
-
-    @up.setter
-    def up(self, up: bool) -> None:
-        self._up = up
 
     def send(self, batch: FrameBatch) -> int:
         """Send frames to the hub in order; return the number sent."""
@@ -141,7 +122,7 @@ class MemoryLink:
         return len(taken)
 
     def _can_send(self) -> bool:
-        return self._up and not self._gone and not self._closed
+        return self.up and not self._gone and not self._closed
 
     def _arrive(self, frames: list[bytes]) -> None:
         now = time.time_ns()
@@ -157,7 +138,7 @@ class MemoryLink:
         network = self._network
         if frame[ETHERTYPE] != network.ethertype_bytes:
             self._foreign += tagged_ethertype_of(frame) == network.ethertype
-        elif frame[DESTINATION] not in (self._address, BROADCAST):
+        elif frame[DESTINATION] not in (self.address, BROADCAST):
             self._foreign += 1
         elif len(self._waiting) >= network.room:
             self._dropped += 1
@@ -195,9 +176,9 @@ class MemoryLink:
 
     def _require_open(self) -> None:
         if self._gone:
-            raise LinkError(f"{self._name}: the interface is gone")
+            raise LinkError(f"{self.name}: the interface is gone")
         if self._closed:
-            raise LinkError(f"{self._name}: the link was closed")
+            raise LinkError(f"{self.name}: the link was closed")
 
     def _batch(self, frames: list[tuple[int, bytes]]) -> FrameBatch:
         self._last_buffer[:] = _USED_UP

@@ -37,7 +37,13 @@ class RingSocket:
     """
 
     def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
-        self._opened_as = interface
+        self.name = interface.name
+        """Name of the interface."""
+        self.address = interface.address
+        """Ethernet address of the interface, 6 bytes."""
+        self.mtu = interface.mtu
+        """Largest number of bytes in a frame after its Ethernet header, when the link was opened."""
+        self._index = interface.index
         self._socket = opened
         self._ring = ring
         self._wakeup = Wakeup()
@@ -52,21 +58,6 @@ class RingSocket:
         self._received = self._dropped = 0
         self.spin = 0.0
         """Seconds for which ``receive`` polls before it sleeps. May be set; infinite: it never sleeps."""
-
-    @property
-    def name(self) -> str:
-        """Name under which the interface was opened."""
-        return self._opened_as.name
-
-    @property
-    def address(self) -> bytes:
-        """Ethernet address of the interface, 6 bytes."""
-        return self._opened_as.address
-
-    @property
-    def mtu(self) -> int:
-        """Largest number of bytes in a frame after its Ethernet header."""
-        return self._opened_as.mtu
 
     def receive(self, timeout: float | None = 0.0) -> FrameBatch:
         """Return the frames that have arrived; wait up to ``timeout`` seconds for the first (None: without limit).
@@ -140,7 +131,7 @@ class RingSocket:
 
     def _require_interface(self, through: socket.socket) -> None:
         """Raise LinkError if the interface is gone from the network namespace of a socket."""
-        if not exists(through.fileno(), self._opened_as.index):
+        if not exists(through.fileno(), self._index):
             raise LinkError(f"{self.name}: the interface is gone")
 
     def _take(self) -> FrameBatch | None:

@@ -329,6 +329,12 @@ class XdpSender:
 
     def __init__(self, opened: XdpSocket) -> None:
         self._xdp = opened
+        self.name = opened.interface.name
+        """Name under which the interface was opened."""
+        self.address = opened.interface.address
+        """Ethernet address of the interface, 6 bytes."""
+        self.mtu = opened.interface.mtu
+        """Largest number of bytes in a frame after its Ethernet header."""
         self._transmit = TransmitQueue(opened, 0, TRANSMIT_BYTES)
         self._closed = False
         self.zero_copy = opened.zero_copy
@@ -350,21 +356,6 @@ class XdpSender:
             return cls(_open_socket(found, queue, 0, RING, zero_copy=False))
         except OSError as error:
             raise _refused(found, error) from error
-
-    @property
-    def name(self) -> str:
-        """Name under which the interface was opened."""
-        return self._xdp.interface.name
-
-    @property
-    def address(self) -> bytes:
-        """Ethernet address of the interface, 6 bytes."""
-        return self._xdp.interface.address
-
-    @property
-    def mtu(self) -> int:
-        """Largest number of bytes in a frame after its Ethernet header."""
-        return self._xdp.interface.mtu
 
     @property
     def mode(self) -> str:

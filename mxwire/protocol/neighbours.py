@@ -78,7 +78,8 @@ RECORD_MAXIMUM: Final[int] = RECORD_HEAD.size + _DESCRIPTION_MAXIMUM + DATA_MAXI
 """Length of the longest record in bytes."""
 _HEAD: Final[int] = RECORD_HEAD.size
 _pack_head: Final[Callable[..., bytes]] = RECORD_HEAD.pack
-_read_head: Final[Callable[..., tuple[int, int, int, int, int, int, int, int, int, int, int]]] = RECORD_HEAD.unpack_from
+_Head = tuple[int, int, int, int, int, int, int, int, int, int, int]
+_read_head: Final[Callable[..., _Head]] = RECORD_HEAD.unpack_from
 _RECORDS: Final = 256
 """Maximum number of records taken from a neighbour before other neighbours have their turn."""
 _QUEUE_MAXIMUM: Final = 65536
@@ -367,20 +368,9 @@ class Neighbour(LocalRoute):
     def _head(
         self, kind: int, partner: Partner, number: int, match_info: int, length: int, described: int = 0
     ) -> bytes:
-        endpoint = partner.endpoint
-        return _pack_head(
-            kind,
-            0,
-            described,
-            0,
-            partner.here,
-            partner.there,
-            endpoint.session,
-            partner.fwd or 0,
-            number,
-            match_info,
-            length,
-        )
+        session, known = partner.endpoint.session, partner.fwd or 0
+        here, there = partner.here, partner.there
+        return _pack_head(kind, 0, described, 0, here, there, session, known, number, match_info, length)
 
     def _lose(self, source: int, session: int, target: int, match_info: int, length: int, status: Status) -> None:
         self._put(_pack_head(RecordKind.LOST, status, 0, 0, target, source, 0, session, 0, match_info, length))
@@ -478,10 +468,10 @@ class Neighbour(LocalRoute):
         """Handle a record; return False if it must stay in the channel."""
         if len(record) < _HEAD:
             raise InvalidRecordError("a record without a whole head")
-        kind, code, described, _, source, target, from_session, session, number, match, length = _read_head(record)
+        head = _read_head(record)
+        kind, code, _, _, source, target, from_session, session, number, match, length = head
         if kind in (_MESSAGE, _OFFER):
-            data = _HEAD if kind == _MESSAGE else _HEAD + described
-            return self._take_message(kind, source, target, from_session, session, number, match, length, record, data)
+            return self._take_message(head, record)
         if kind == _DATA:
             message = self.offers.get(number)
             if message is not None:
@@ -509,23 +499,11 @@ class Neighbour(LocalRoute):
             raise InvalidRecordError("an unknown kind of record")
         return True
 
-    def _take_message(
-        self,
-        kind: int,
-        source: int,
-        target: int,
-        from_session: int,
-        session: int,
-        number: int,
-        match_info: int,
-        length: int,
-        record: bytes | memoryview,
-        data: int,
-    ) -> bool:
-        """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01).
-
-        The data in the record begins at the offset ``data``, behind the description of an offer.
-        """
+    def _take_message(self, head: _Head, record: bytes | memoryview) -> bool:
+        """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01)."""
+        kind, _, described, _, source, target, from_session, session, number, match_info, length = head
+        # Behind the description of an offer.
+        data = _HEAD if kind == _MESSAGE else _HEAD + described
         buffered, carried = kind == _MESSAGE, len(record) - data
         if not 0 <= carried <= min(length, DATA_MAXIMUM) or (buffered and carried != length):
             raise InvalidRecordError("a message of another length")

@@ -64,7 +64,7 @@ def shared_place(runtime: Path) -> Path:
 def test_a_running_host_is_out_of_reach(shared_place):
     with opened(Host, INTERFACE) as host:
         endpoint = host.open_endpoint(1)
-        folder = host.sharing._peers.folder
+        folder = host.sharing.folder
         files = {each.name: each.lstat() for each in folder.iterdir()}
         assert set(files) == {"peers", f"{INTERFACE}.claims", f"{INTERFACE}-1.sock"}
         states = list(shared_place.glob("*.sock"))

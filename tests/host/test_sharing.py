@@ -284,7 +284,7 @@ def test_a_flood_of_announcements_neither_hides_hosts_nor_hurts_partners_of_seve
         assert node.peers.at(nodes[1].peer(static).index) is node.peer(static)
     one, two = ({each.index: each.address for each in node.peers} for node in nodes)
     assert all(one[each] == two[each] for each in one.keys() & two.keys())
-    assert (sharings[0]._peers.folder / "peers").stat().st_size < 200 * _ROW.size
+    assert (sharings[0].folder / "peers").stat().st_size < 200 * _ROW.size
     for each in sharings:
         each.close()
 

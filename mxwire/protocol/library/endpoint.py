@@ -132,7 +132,7 @@ class EngineEndpoint(ProgressEndpoint):
     """One open endpoint. Calls take effect at once, but frames are transmitted by the node's next ``transmit``."""
 
     def __init__(self, node: Node, card: CardEndpoint, setup: EndpointSetup) -> None:
-        super().__init__(card, setup.key, node.report, node.report_completed, node.handler_calls)
+        super().__init__(card, setup.key, node)
         self.node = node
         self.open = True
         self._progressing = True

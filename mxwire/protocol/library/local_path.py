@@ -14,25 +14,17 @@ from typing import Any
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
 from mxwire.protocol.library.inbound import Unexpected, take_unmatched
-from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.outbound import BufferedSend, LocalSend, LocalState, medium_threshold
-from mxwire.protocol.library.partner import LibraryEndpoint, Partner
+from mxwire.protocol.library.partner import EndpointOwner, LibraryEndpoint, Partner
 from mxwire.protocol.peers import Peer, place_of
-from mxwire.protocol.status import EventKind, Reporter, Status
+from mxwire.protocol.status import EventKind, Status
 
 
 class LocalEndpoint(LibraryEndpoint):
     """The part of an endpoint that exchanges messages with others of its host."""
 
-    def __init__(
-        self,
-        card: CardEndpoint,
-        key: int,
-        report: Reporter,
-        report_completed: bool,
-        handler_calls: HandlerCalls,
-    ) -> None:
-        super().__init__(card, key, report, report_completed, handler_calls)
+    def __init__(self, card: CardEndpoint, key: int, owner: EndpointOwner) -> None:
+        super().__init__(card, key, owner)
         self.medium_threshold = medium_threshold(card.profile, card.dialect)
         """Maximum length in bytes of a message that is sent as MEDIUM."""
         self.local_sends: deque[LocalSend] = deque()

@@ -296,15 +296,25 @@ class LocalRoutes(ABC):
         """Notify all nodes that an endpoint closes."""
 
 
+class EndpointOwner(Protocol):
+    """The node of an endpoint."""
+
+    report_completed: bool
+    """True if the end of a request is an event."""
+    handler_calls: HandlerCalls
+
+    @property
+    def report(self) -> Reporter:
+        """Reports an event to the application."""
+
+
 class LibraryEndpoint(ABC):
     """The state of the library's side of an endpoint that partners and requests share; see ``endpoint.py``."""
 
     neighbourhood: LocalRoutes
     """The other nodes of this host."""
 
-    def __init__(
-        self, card: CardEndpoint, key: int, report: Reporter, report_completed: bool, handler_calls: HandlerCalls
-    ) -> None:
+    def __init__(self, card: CardEndpoint, key: int, owner: EndpointOwner) -> None:
         profile = card.profile
         self.card = card
         self.key = key
@@ -313,9 +323,9 @@ class LibraryEndpoint(ABC):
         self.session = card.session
         """Random number of this opening (R-EP-02)."""
         self.profile = profile
-        self.report = report
+        self.report = owner.report
         """Reports an event to the application."""
-        self.report_completed = report_completed
+        self.report_completed = owner.report_completed
         """True if the end of a request is an event."""
         self.reports_failures = False
         """True if the end of a request with an error is reported by a separate event."""
@@ -331,7 +341,7 @@ class LibraryEndpoint(ABC):
         """The partner that has sent the newest message, which is the most likely source of the next one."""
         self.requests: dict[Any, None] = {}
         """The unfinished ``ListedRequest`` objects, in the order of the calls; an ordered set."""
-        self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, handler_calls)
+        self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, owner.handler_calls)
         self.resends = ResendQueue(profile)
         self.delayed_acks = DelayedAcks(profile)
         self.immediate_acks: list[OwedAck] = []

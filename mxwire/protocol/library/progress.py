@@ -17,26 +17,17 @@ from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import LibackArrival, LocalMessage
 from mxwire.protocol.library.connect import NACKS, ConnectCall, take_reply, take_request
 from mxwire.protocol.library.local_path import LocalEndpoint
-from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.outbound import LargeSend
-from mxwire.protocol.library.partner import Partner
+from mxwire.protocol.library.partner import EndpointOwner, Partner
 from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery
-from mxwire.protocol.status import Reporter
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
 
 
 class ProgressEndpoint(LocalEndpoint):
     """The part of an endpoint that makes the passes."""
 
-    def __init__(
-        self,
-        card: CardEndpoint,
-        key: int,
-        report: Reporter,
-        report_completed: bool,
-        handler_calls: HandlerCalls,
-    ) -> None:
-        super().__init__(card, key, report, report_completed, handler_calls)
+    def __init__(self, card: CardEndpoint, key: int, owner: EndpointOwner) -> None:
+        super().__init__(card, key, owner)
         self.works = True
         """True if the library works now; False while it is stopped because the application makes no calls (R-GEN-01) or
         a handler is running."""
