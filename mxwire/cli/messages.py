@@ -262,10 +262,12 @@ class _MessageListing(MessageOutput):
         return "\n".join(self._layout.lines(message, self.capture.start_ns or 0, self._width, self._names))
 
     def show_group(self, group: MessageGroup, follower: Follower) -> None:
+        from mxwire.report.ascii_text import print_octets
         from mxwire.report.message_rows import row_lines
 
         rows = row_lines(group, self._layout, self.capture.start_ns or 0, self._names, self._flow_texts)
-        click.echo("\n".join(group.merged(rows, [*map(self._text, group.messages)])))
+        lines = group.merged(rows, [self._text(each).encode(errors="replace") for each in group.messages])
+        print_octets(b"\n".join([*lines, b""]))
 
     def end(self) -> None:
         from mxwire.report.document import Paragraph, show

@@ -49,6 +49,17 @@ def spelled(text: str) -> str:
     return _in_ascii(text) if is_ascii() else text
 
 
+def print_octets(text: bytes) -> None:
+    """Print UTF-8, without decoding it if standard output takes it as it is."""
+    stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and _is_utf_8(stream):
+        stream.flush()
+        stream.buffer.write(text)
+    else:
+        stream.write(text.decode())
+    stream.flush()
+
+
 def cut(text: str, width: int) -> str:
     """``text``, or its beginning and an ellipsis, in at most ``width`` columns of standard output."""
     if len(text) <= width:

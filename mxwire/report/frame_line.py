@@ -6,15 +6,17 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import mac_text
 from mxwire.report.ascii_text import cut
-from mxwire.report.summary import endpoints_text, ends_text, summaries, summary, type_text
-from mxwire.report.times import day_text, seconds_columns, time_text
+from mxwire.report.summary import endpoints_text, ends_text, summary, summary_column, type_text
+from mxwire.report.text_columns import Text, chosen, constant, decimals, rows_of, seconds_column
+from mxwire.report.times import day_text, time_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import packet_type_name
@@ -51,6 +53,8 @@ class _LineLayout:
         return sum(columns) + len(columns) * len(self.gap)
 
 
+_END: Final = "\x1f"
+"""Separator of the beginning of a line and its summary, which no text contains."""
 _LEADING_ZEROS: Final = re.compile(r"\bmatch 0x0+(?=[0-9a-f])")
 _TYPE: Final = 10
 _SUMMARY: Final = 48
@@ -95,27 +99,37 @@ class FrameLines:
         self._last_ns = None
         self._names, self._hosts_of = names, None
 
+    def octets(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: Mapping[int, str] | None = None) -> bytes:
+        """The lines of the frames at ``places`` in UTF-8, of any length, each with its newline.
+
+        ``marks``, by position in ``places``, follow the summary in brackets.
+        """
+        rows = self._rows(decoded, places)
+        for position, mark in (marks or {}).items():
+            rows[position] += f"  [{mark}]".encode()
+        rows.append(b"")
+        return b"\n".join(rows)
+
     def lines(
         self, decoded: DecodedBatch, places: NDArray[np.intp], marks: Mapping[int, str] | None = None
     ) -> list[str]:
-        """Format the frames at ``places``: one text per frame, with newlines in those of malformed frames that wrap.
+        """The lines of the frames at ``places``: one text per frame, with newlines in those of malformed frames that
+        wrap.
 
-        ``marks``, by position in ``places``, follow the summary in brackets; on narrow terminals the summary is cut to
-        its first word before the mark is.
+        On narrow terminals the summary is cut to its first word before a mark (:meth:`octets`) is.
         """
-        listed = places.tolist()
-        texts = self._texts(decoded, listed)
-        shown = self._whole(decoded, places, texts)
+        shown = []
         noted = {position: f"  [{mark}]" for position, mark in (marks or {}).items()}
-        for position, mark in noted.items():
-            shown[position] += mark
-        if self._width is not None:
-            for position, line in enumerate(shown):
-                if len(line) > self._width:
-                    text, mark = texts[position], noted.get(position, "")
-                    head = line[: len(line) - len(text) - len(mark)]
-                    is_malformed = decoded.columns.reason[listed[position]] != Reason.NONE
-                    shown[position] = self._fitted(self._width, head, text, mark, is_malformed)
+        for position, row in enumerate(self._rows(decoded, places, _END)):
+            head, _, text = row.decode().partition(_END)
+            if self._layout is not _WHOLE:
+                text = _LEADING_ZEROS.sub("match 0x", text)
+            mark = noted.get(position, "")
+            line = head + text + mark
+            if self._width is not None and len(line) > self._width:
+                is_malformed = bool(decoded.columns.reason[places[position]] != Reason.NONE)
+                line = self._fitted(self._width, head, text, mark, is_malformed)
+            shown.append(line)
         return shown
 
     def _fitted(self, width: int, head: str, text: str, mark: str, is_malformed: bool) -> str:
@@ -132,25 +146,23 @@ class FrameLines:
             return head + cut(first + mark, room)
         return head + cut(text, room - len(mark)) + mark
 
-    def _texts(self, decoded: DecodedBatch, places: list[int]) -> list[str]:
-        """The summaries of the frames at ``places``."""
-        # Describing a whole batch at once costs more than a few of its frames.
-        known = summaries(decoded) if len(places) * WORTH > len(decoded) else None
-        texts = [
-            (None if known is None else known[place]) or summary(decoded.frame(place), decoded.dialect(place))
-            for place in places
-        ]
-        return texts if self._layout is _WHOLE else [_LEADING_ZEROS.sub("match 0x", each) for each in texts]
-
-    def _whole(self, decoded: DecodedBatch, places: NDArray[np.intp], texts: list[str]) -> list[str]:
-        """The lines of the frames at ``places``, with their summaries ``texts``."""
+    def _rows(self, decoded: DecodedBatch, places: NDArray[np.intp], separator: str = "") -> list[bytes]:
+        """The lines of the frames at ``places`` in UTF-8, without marks; ``separator`` precedes the summary."""
         layout = self._layout
-        time, *times = self._times(decoded.batch.timestamp_ns[places])
-        row = layout.gap.join((f"%{layout.number}d", time, "%s%s"))
-        numbers = decoded.batch.number[places].tolist()
-        return list(map(row.__mod__, zip(numbers, *times, self._labels(decoded, places), texts, strict=True)))
+        gap = constant(layout.gap)
+        texts, others = summary_column(decoded, places)
+        columns = (
+            *(decimals(decoded.batch.number[places], layout.number), gap),
+            *(self._times(decoded.batch.timestamp_ns[places]), gap),
+            *(self._labels(decoded, places), constant(separator), texts),
+        )
+        rows = rows_of(len(places), *columns)
+        for position in others.tolist():
+            place = int(places[position])
+            rows[position] += summary(decoded.frame(place), decoded.dialect(place)).encode()
+        return rows
 
-    def _labels(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> list[str]:
+    def _labels(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> Text:
         """The hosts, endpoints and packet types of the frames at ``places``, as shown.
 
         Few differ, so each is formatted once.
@@ -172,13 +184,12 @@ class FrameLines:
         at = places[first]
         pairs = self._pairs(decoded.located.source[at].tolist(), decoded.located.destination[at].tolist(), decoded)
         shown: dict[int, str] = {}
-        labels = np.empty(len(first), object)
-        for number, (place, kind, both) in enumerate(zip(at.tolist(), kinds[first].tolist(), pairs, strict=True)):
+        labels = []
+        for place, kind, both in zip(at.tolist(), kinds[first].tolist(), pairs, strict=True):
             if kind not in shown:
                 shown[kind] = self._kind(decoded, place, kind)
-            labels[number] = both + shown[kind]
-        found: list[str] = labels[which].tolist()
-        return found
+            labels.append(both + shown[kind])
+        return chosen(labels, which)
 
     def _kind(self, decoded: DecodedBatch, place: int, kind: int) -> str:
         """The endpoints and the packet type of a frame as shown."""
@@ -210,18 +221,16 @@ class FrameLines:
             known[pair] = f"{source:{layout.address}}{layout.arrow}{destination:{layout.address}}"
         return [known[pair] for pair in pairs]
 
-    def _times(self, timestamps_ns: NDArray[np.int64]) -> tuple[str, *tuple[list[Any], ...]]:
-        """A template of the times, and its values."""
+    def _times(self, timestamps_ns: NDArray[np.int64]) -> Text:
         digits = self._layout.digits
         if self._clock == "absolute":
-            if digits == _WHOLE.digits:
-                return "%s", list(map(time_text, timestamps_ns.tolist()))
-            return "%s", [day_text(each, digits) for each in timestamps_ns.tolist()]
+            text = time_text if digits == _WHOLE.digits else partial(day_text, digits=digits)
+            return chosen(list(map(text, timestamps_ns.tolist())))
         if self._clock == "delta" and len(timestamps_ns):
             last = timestamps_ns[0] if self._last_ns is None else self._last_ns
             self._last_ns = int(timestamps_ns[-1])
-            return seconds_columns(np.diff(timestamps_ns, prepend=last), digits)
-        return seconds_columns(timestamps_ns - self.start_ns, digits)
+            return seconds_column(np.diff(timestamps_ns, prepend=last), digits)
+        return seconds_column(timestamps_ns - self.start_ns, digits)
 
 
 _ENDS: Final = {"src_endpoint": 8, "dst_endpoint": 0}
@@ -230,8 +239,5 @@ _INCOMPLETE: Final = 1 << 30
 """Code of the kind of frames without a complete header."""
 _SMALLEST_ROOM: Final = 20
 """Minimum width of wrapped text, however narrow the terminal."""
-WORTH: Final = 4
-"""Inverse of the share of a batch above which describing all frames is faster than describing only the frames to
-show."""
 _HOSTS_KEPT: Final = 1 << 16
 """Maximum number of pairs of hosts whose texts are cached."""

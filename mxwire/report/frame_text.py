@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from mxwire.report.ascii_text import print_octets
 from mxwire.report.compact import compact
 from mxwire.report.frame_json import json_lines
-from mxwire.report.frame_line import WORTH, FrameLines
+from mxwire.report.frame_line import FrameLines
 from mxwire.report.frame_output import FrameOutput
 from mxwire.report.json_line import json_line, plain_line, with_seconds
 from mxwire.report.record import RECORD_KEYS, record
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.marks import FrameMarks
     from mxwire.wire.decoder import DecodedBatch, Decoder
+
+
+_WORTH: Final = 4
+"""Inverse of the share of a batch above which describing all frames is faster than describing only the frames to
+show."""
 
 
 class FrameText(FrameOutput):
@@ -67,7 +73,7 @@ class FrameJson(FrameText):
             return
         file = json_line({"file": self.path})[1:-1] + "," if self._several else ""
         # Describing a whole batch at once costs more than a few of its frames.
-        known = json_lines(decoded, marks, self.decoder.start_ns, file) if len(places) * WORTH > len(decoded) else None
+        known = json_lines(decoded, marks, self.decoder.start_ns, file) if len(places) * _WORTH > len(decoded) else None
         texts = [
             (None if known is None else known[place]) or next(self.lines(decoded, place, marks))
             for place in places.tolist()
@@ -132,12 +138,13 @@ class FrameListing(FrameOutput):
         self._width = terminal_width()
         self._lines.resize(self._width)
         self._lines.start_ns = self.decoder.start_ns or 0
-        texts = self._lines.lines(decoded, places, None if marks is None else marks.texts(places))
-        if self._style or self._verbose:
-            shown = zip(places.tolist(), texts, strict=True)
-            texts = [line for place, text in shown for line in self._more(decoded, place, text, marks)]
-        if texts:
-            sys.stdout.write("\n".join(texts) + "\n")
+        noted = None if marks is None else marks.texts(places)
+        if self._width is None and not (self._style or self._verbose):
+            print_octets(self._lines.octets(decoded, places, noted))
+            return
+        for place, text in zip(places.tolist(), self._lines.lines(decoded, places, noted), strict=True):
+            for line in self._more(decoded, place, text, marks):
+                sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
     def _more(self, decoded: DecodedBatch, place: int, text: str, marks: FrameMarks | None) -> Iterator[str]:

@@ -19,7 +19,7 @@ from mxwire.analysis.conversations.plain_run import KINDS, LIBACK
 from mxwire.report.compact import compact
 from mxwire.report.json_line import plain_line
 from mxwire.report.messages import MessageLayout, endpoints_of, message_record
-from mxwire.report.times import seconds_texts
+from mxwire.report.text_columns import chosen, constant, decimals, described, rows_of, seconds_column
 from mxwire.units import SECOND
 from mxwire.wire.numbers import NUMBER_MASK
 
@@ -45,47 +45,50 @@ class FlowTexts:
 
     def of(
         self, group: MessageGroup, names: Mapping[int, str] | HostNames | None, text: Callable[[Flow, str], str]
-    ) -> list[str]:
-        """Return the text of each row, made by ``text`` if it is new."""
+    ) -> tuple[list[str], NDArray[np.intp]]:
+        """Return the different texts, and the place of that of each row among them; ``text`` makes new ones."""
         known, texts = dict({} if names is None else names.items()), self._texts
         if known != self._names or len(texts) > _TEXTS:
             self._names = known
             texts.clear()
         keys = group.rows["stream"] * len(KINDS) + group.rows["kind"]
-        found = {}
-        for key in np.unique(keys).tolist():
+        distinct, which = np.unique(keys, return_inverse=True)
+        found = []
+        for key in distinct.tolist():
             flow, kind = group.flows[key // len(KINDS)], key % len(KINDS)
             if (flow, kind) not in texts:
                 texts[flow, kind] = text(flow, KINDS[kind])
-            found[key] = texts[flow, kind]
-        return [found[key] for key in keys.tolist()]
+            found.append(texts[flow, kind])
+        return found, which
 
 
 def row_lines(
     group: MessageGroup, layout: MessageLayout, since_ns: int, names: HostNames | None, flow_texts: FlowTexts
-) -> list[str]:
-    """Return the lines of the rows of a group, with start times since ``since_ns``; ``names`` replace addresses."""
+) -> list[bytes]:
+    """Return the lines of the rows of a group in UTF-8, with start times since ``since_ns``.
+
+    ``names`` replace addresses.
+    """
     widths, rows = layout.widths, group.rows
 
     def head(flow: Flow, kind: str) -> str:
         cells = {"source → destination": layout.hosts(flow, names), "endpoints": endpoints_of(flow), "kind": kind}
         return layout.cells(cells)
 
-    cells = [f"%{widths['#']}d", "%s", "%s", f"%{widths['length']}d"]
     columns = [
-        rows["number"].tolist(),
-        seconds_texts(rows["time_ns"] - since_ns, layout.digits),
-        flow_texts.of(group, names, head),
-        rows["length"].tolist(),
+        decimals(rows["number"], widths["#"]),
+        seconds_column(rows["time_ns"] - since_ns, layout.digits),
+        chosen(*flow_texts.of(group, names, head)),
+        decimals(rows["length"], widths["length"]),
     ]
     if "match" in widths:
-        cells.append(f"%#{widths['match']}x")
-        columns.append(rows["match"].tolist())
+        columns.append(described(f"%#{widths['match']}x".__mod__, rows["match"]))
     if "frames" in widths:
-        cells.append(f"{1:>{widths['frames']}}")
-    cells += [f"%{widths['ms']}.3f", f"{'acked':<{widths['sender']}}", "received"]
-    columns.append(((rows["settled_ns"] - rows["time_ns"]) / 1e6).tolist())
-    return list(map(layout.gap.join(cells).__mod__, zip(*columns, strict=True)))
+        columns.append(constant(f"{1:>{widths['frames']}}"))
+    columns.append(described(lambda passed: f"{passed / 1e6:{widths['ms']}.3f}", rows["settled_ns"] - rows["time_ns"]))
+    columns.append(constant(f"{'acked':<{widths['sender']}}{layout.gap}received"))
+    gap = constant(layout.gap)
+    return rows_of(len(rows), columns[0], *(part for each in columns[1:] for part in (gap, each)))
 
 
 def row_json(
@@ -108,9 +111,10 @@ def row_json(
     exact = not len(passed) or int(np.abs(passed).max()) < _EXACT
     how = np.where(rows["ack_kind"] == LIBACK, ',"ack_how":"liback"', "")
     frame = rows["frame"].tolist()
+    heads, which = flow_texts.of(group, names, head)
     columns = (
         rows["number"].tolist(),
-        flow_texts.of(group, names, head),
+        [heads[each] for each in which.tolist()],
         (rows["position"] & NUMBER_MASK).tolist(),
         rows["length"].tolist(),
         rows["match"].tolist(),

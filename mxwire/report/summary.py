@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import mac_text
+from mxwire.report.text_columns import Text, beside, constant, decimals, described, hexadecimals, sequence_column
 from mxwire.wire import packets
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
@@ -123,11 +124,6 @@ def _connect_reply(frame: packets.ConnectReply, dialect: Dialect) -> str:
 
 
 @lru_cache(_KEPT)
-def _sequence(number: int) -> str:
-    return sequence_text(number)
-
-
-@lru_cache(_KEPT)
 def _bytes(count: int) -> str:
     return count_of(count, "byte")
 
@@ -162,23 +158,32 @@ class _Template:
         values = (field(each) if isinstance(each, str) else each[0](*map(field, each[1:])) for each in self.values)
         return self.text % tuple(values)
 
-    def texts(self, fields: Callable[[str], Iterable[Any]], dialect: Dialect) -> Iterator[str]:
-        """The texts of several frames; ``fields`` returns the values of a field, one per frame."""
+    def column(self, fields: Callable[[str], NDArray[np.int64] | None], dialect: Dialect, count: int) -> Text:
+        """The texts of ``count`` frames; ``fields`` returns the values of a field, or None if the layout lacks it."""
+        values = iter(self.values)
 
-        def field(name: str) -> Iterable[Any]:
-            return repeat(dialect) if name == "dialect" else fields(name)
+        def part(text: str) -> Text:
+            if not text.startswith("%"):
+                return constant(text)
+            value = next(values)
+            if isinstance(value, str):
+                return _NUMBERS[text](fields(value))
+            describe, *names = value
+            given: list[Any] = [dialect if name == "dialect" else fields(name) for name in names]
+            return sequence_column(*given) if describe is sequence_text else described(describe, *given)
 
-        values = (field(each) if isinstance(each, str) else map(each[0], *map(field, each[1:])) for each in self.values)
-        return map(self.text.__mod__, zip(*values, strict=False))
+        return beside(count, *map(part, _CONVERSION.split(self.text)))
 
 
-_SEQ: Final = (_sequence, "lib_seqnum")
-_ACK: Final = (_sequence, "lib_piggyack")
+_CONVERSION: Final = re.compile("(%[0-9]*[dsx])")
+_NUMBERS: Final[dict[str, Callable[[Any], Text]]] = {"%d": decimals, "%08x": hexadecimals}
+_SEQ: Final = (sequence_text, "lib_seqnum")
+_ACK: Final = (sequence_text, "lib_piggyack")
 _MATCH: Final = "match 0x%08x%08x"
 _REGION: Final = ("pulled_rdma_id", "pulled_rdma_seqnum")
 _INLINE: Final = _Template(f"seq %s ack %s: %s {_MATCH}", (_SEQ, _ACK, (_bytes, "length"), "match_a", "match_b"))
 _LIBACK: Final = _Template(
-    "liback %d ack %s session 0x%08x", ("liback_acknum", (_sequence, "liback_lib_seqnum"), "session")
+    "liback %d ack %s session 0x%08x", ("liback_acknum", (sequence_text, "liback_lib_seqnum"), "session")
 )
 _TEMPLATES: Final[dict[type[packets.Frame], _Template]] = {
     packets.Truc: _LIBACK,
@@ -221,32 +226,35 @@ class _BlockFields:
     def __getattr__(self, attribute: str) -> NDArray[np.int64]:
         return self._block[self._names[attribute]].astype(np.int64)
 
-    def values(self, attribute: str) -> Iterable[int | None]:
-        """The values of a field; None for each frame if the layout lacks it."""
-        if attribute not in self._names:
-            return repeat(None)
-        values: list[int | None] = self._block[self._names[attribute]].tolist()
-        return values
+    def at(self, which: NDArray[np.intp], attribute: str) -> NDArray[np.int64] | None:
+        """The values of a field in the frames ``which`` of the block; None if the layout lacks it."""
+        return getattr(self, attribute)[which] if attribute in self._names else None
 
 
-def summaries(decoded: DecodedBatch) -> list[str | None]:
-    """The summaries of the frequent packets of a batch, by place; None for all other frames, for :func:`summary`."""
-    columns = decoded.columns
-    texts: list[str | None] = [None] * len(decoded)
-    for block in columns.blocks:
+def summary_column(decoded: DecodedBatch, places: NDArray[np.intp]) -> tuple[Text, NDArray[np.intp]]:
+    """The summaries of the frequent packets at ``places``, and the positions of all other frames, for :func:`summary`.
+
+    Their rows are empty. Malformed and remarkable frames are rare, so they are among them.
+    """
+    position = np.full(len(decoded), -1)
+    position[places] = np.arange(len(places))
+    is_other = np.ones(len(places), np.bool_)
+    columns: list[tuple[NDArray[np.intp], Text]] = []
+    for block in decoded.columns.blocks:
         frame_class = _CLASSES[block.layout.format.frame_class]
         template = _TEMPLATES.get(frame_class)
         if template is None:
             continue
         fields = _BlockFields(block)
-        place = block.place.tolist()
-        for at, text in zip(place, template.texts(fields.values, block.dialect), strict=True):
-            texts[at] = text
-        # Malformed and remarkable frames are rare, so they are described one by one.
-        other = (columns.reason[block.place] != Reason.NONE) | is_remarkable(frame_class, fields, block.dialect)
-        for at in block.place[other].tolist():
-            texts[at] = None
-    return texts
+        is_plain = (position[block.place] >= 0) & (decoded.columns.reason[block.place] == Reason.NONE)
+        which = np.flatnonzero(is_plain & np.logical_not(is_remarkable(frame_class, fields, block.dialect)))
+        at = position[block.place[which]]
+        is_other[at] = False
+        columns.append((at, template.column(partial(fields.at, which), block.dialect, len(which))))
+    texts = np.zeros((len(places), max((each.shape[1] for _, each in columns), default=0)), np.uint8)
+    for at, column in columns:
+        texts[at, : column.shape[1]] = column
+    return texts, np.flatnonzero(is_other)
 
 
 def _nack_lib(frame: packets.NackLib, dialect: Dialect) -> str:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 from mxwire.units import SECOND
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def seconds_text(nanoseconds: int, digits: int = 9) -> str:
@@ -17,20 +12,6 @@ def seconds_text(nanoseconds: int, digits: int = 9) -> str:
     sign = "-" if nanoseconds < 0 else ""
     whole, rest = divmod(abs(nanoseconds), SECOND)
     return f"{sign}{whole}.{f'{rest:09}'[:digits]}".rjust(digits + 5)
-
-
-def seconds_texts(nanoseconds: NDArray[np.int64], digits: int = 9) -> list[str]:
-    """The texts of :func:`seconds_text` for several durations."""
-    template, *columns = seconds_columns(nanoseconds, digits)
-    return list(map(template.__mod__, zip(*columns, strict=True)))
-
-
-def seconds_columns(nanoseconds: NDArray[np.int64], digits: int = 9) -> tuple[str, *tuple[list[Any], ...]]:
-    """A template of the operator ``%`` for the texts of :func:`seconds_text`, and its values for several durations."""
-    if len(nanoseconds) and int(nanoseconds.min()) < 0:
-        return "%s", [seconds_text(each, digits) for each in nanoseconds.tolist()]
-    whole, rest = nanoseconds // SECOND, nanoseconds % SECOND
-    return f"%4d.%0{digits}d", whole.tolist(), (rest // 10 ** (9 - digits)).tolist()
 
 
 def time_text(timestamp_ns: int) -> str:

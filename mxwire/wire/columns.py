@@ -185,7 +185,7 @@ class _Pass:
             self._order(alternative, self.dialects[0], place[second])
             place = place[~second]
         if packet_type in _DIALECT_TYPES and self.which_dialect is not None:
-            for number in np.unique(self.which_dialect[place]):
+            for number in np.flatnonzero(np.bincount(self.which_dialect[place])):
                 dialect = self.dialects[number]
                 chosen = place[self.which_dialect[place] == number]
                 self._order(formats_by_type(dialect)[packet_type], dialect, chosen)

@@ -55,7 +55,8 @@ def by_rows(batches: list[DecodedBatch], start_ns: int) -> tuple[list[list[str]]
         layout, texts, flow_texts = message_layout(width), [], FlowTexts()
         for each in groups:
             objects = ["\n".join(layout.lines(message, start_ns, width)) for message in each.messages]
-            texts += each.merged(row_lines(each, layout, start_ns, None, flow_texts), objects)
+            rows = [row.decode() for row in row_lines(each, layout, start_ns, None, flow_texts)]
+            texts += each.merged(rows, objects)
         found.append(texts)
     for file in FILES:
         texts, flow_texts = [], FlowTexts()

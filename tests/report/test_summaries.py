@@ -7,13 +7,26 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch, concatenate
 from mxwire.report.frame_line import FrameLines
-from mxwire.report.summary import summaries, summary
-from mxwire.report.times import seconds_text, seconds_texts
+from mxwire.report.summary import summary, summary_column
+from mxwire.report.text_columns import (
+    chosen,
+    constant,
+    decimals,
+    described,
+    hexadecimals,
+    rows_of,
+    seconds_column,
+    sequence_column,
+)
+from mxwire.report.times import seconds_text
 from mxwire.wire.decoder import DecodedBatch, Decoder
+from mxwire.wire.enums import sequence_text
 from tests.cli.support import CAPTURES
 
 FILES = ("mxoe-every-type", "omx9000-lossy-1M", "omx1500-pingpong-small-medium", "mxoe-lossy-1M")
@@ -35,11 +48,13 @@ def damaged(name: str, seed: int) -> DecodedBatch:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_batch_is_described_like_its_frames(name, seed):
     batch = damaged(name, seed)
-    expected = [summary(batch.frame(place), batch.dialect(place)) for place in range(len(batch))]
-    texts = summaries(batch)
-    assert [text or each for text, each in zip(texts, expected, strict=True)] == expected
-    assert sum(text is not None for text in texts) > len(batch) / 4
     places = np.arange(len(batch))
+    expected = [summary(batch.frame(place), batch.dialect(place)).encode() for place in places]
+    column, others = summary_column(batch, places)
+    texts = rows_of(len(batch), column)
+    assert {place for place in places if texts[place] != expected[place]} == {*others.tolist()}
+    assert not any(texts[place] for place in others)
+    assert len(others) < len(batch) * 3 / 4
     for width in (None, 80, 132):
         whole = FrameLines("relative", width).lines(batch, places)
         # A few frames of a batch are described one by one.
@@ -53,4 +68,36 @@ def test_seconds_of_many_durations_are_those_of_each():
     durations = np.array([0, 1, 999_999_999, 10**9, 123_456_789_012_345, 10**18])
     for digits in (3, 6, 9):
         for these in (durations, durations - 5, durations[:0]):
-            assert seconds_texts(these, digits) == [seconds_text(each, digits) for each in these.tolist()]
+            expected = [seconds_text(each, digits).encode() for each in these.tolist()]
+            assert rows_of(len(these), seconds_column(these, digits)) == expected
+
+
+@given(
+    numbers=st.lists(st.integers(0, 2**62) | st.integers(0, 99_999)),
+    width=st.integers(1, 12),
+    fill=st.sampled_from(" 0"),
+)
+def test_a_column_of_decimals_has_the_text_of_each_number(numbers, width, fill):
+    expected = [f"{each:{fill}>{width}}".encode() for each in numbers]
+    assert rows_of(len(numbers), decimals(np.array(numbers, np.int64), width, fill)) == expected
+
+
+@given(numbers=st.lists(st.integers(0, 2**32 - 1)))
+def test_a_column_of_hexadecimal_numbers_has_8_digits_each(numbers):
+    expected = [b"%08x" % each for each in numbers]
+    assert rows_of(len(numbers), hexadecimals(np.array(numbers, np.int64))) == expected
+
+
+@given(numbers=st.lists(st.integers(0, 2**16 - 1)))
+def test_a_column_of_sequence_numbers_has_their_sessions(numbers):
+    expected = [sequence_text(each).encode() for each in numbers]
+    assert rows_of(len(numbers), sequence_column(np.array(numbers, np.int64))) == expected
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2**33) | st.integers(0, 9), st.text("aµ→", max_size=3))), same=st.text("x→")
+)
+def test_columns_side_by_side_are_the_texts_one_after_another(rows, same):
+    numbers, texts = np.array([number for number, _ in rows], np.int64), [text for _, text in rows]
+    found = rows_of(len(rows), described(hex, numbers), constant(same), chosen(texts))
+    assert found == [f"{number:#x}{same}{text}".encode() for number, text in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Any, AnyStr, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class MessageGroup:
             rows, messages = slice(row[place], row[place + 1]), slice(other[place], other[place + 1])
             yield MessageGroup(self.rows[rows], self.flows, self.messages[messages])
 
-    def merged(self, rows: list[str], messages: list[str]) -> list[str]:
+    def merged(self, rows: list[AnyStr], messages: list[AnyStr]) -> list[AnyStr]:
         """Return the texts of all messages in order, from those of the rows and those of the objects."""
         if not messages:
             return rows

@@ -287,7 +287,7 @@ class _PlainLanes:
 
     def note_unseen(self) -> None:
         """Note the acks that precede the first message of a flow."""
-        early = {*np.unique(self.lane[self.partner_sent == 0]).tolist()} if self.begun else ()
+        early = np.flatnonzero(np.bincount(self.lane[self.partner_sent == 0])).tolist() if self.begun else ()
         for each in early:
             flow = self.flows[each]
             if flow is not None and id(flow.back) in self.begun:
@@ -395,9 +395,12 @@ class _PlainStream:
         if held != sorted(held) or held[unacknowledged:] != [*range(stream.acked, stream.next)]:
             return False
         entries, reported = [*stream.entries.values()][:unacknowledged], len(stream.reported)
-        if any(isinstance(each, CapturedMessage) and each.state == FLYING for each in entries):
+        # Nearly all entries are acknowledged messages that were never created.
+        created = [each for each in entries if each is not _LATER]
+        if any(isinstance(each, CapturedMessage) and each.state == FLYING for each in created):
             return False
-        stream.in_turn = held[:reported] == [*stream.reported] and all(map(_waits, entries[reported:]))
+        waiting = (each for each in entries[reported:] if each is not _LATER)
+        stream.in_turn = held[:reported] == [*stream.reported] and all(map(_waits, waiting))
         return True
 
     def flying(self, end: int) -> list[CapturedMessage]:
@@ -477,9 +480,7 @@ def _is_flying(entry: NumberedEntry | None) -> bool:
 
 
 def _waits(entry: NumberedEntry) -> bool:
-    """Return whether an acknowledged entry is reported in turn."""
-    if entry is _LATER:
-        return True
+    """Return whether an acknowledged message is reported in turn."""
     return isinstance(entry, CapturedMessage) and entry.state == SETTLED_STATE and not (entry.pull or entry.nack)
 
 
