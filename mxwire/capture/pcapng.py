@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from struct import Struct, unpack, unpack_from
 from typing import NamedTuple
@@ -370,7 +370,7 @@ class PcapngDecoder:
         bounds = [0, *(np.flatnonzero(np.diff(link_type)) + 1).tolist(), len(link_type)]
         for first, behind in pairwise(bounds):
             if first < behind:
-                yield _part(frames, slice(first, behind), int(link_type[first]))
+                yield replace(frames.part(first, behind), link_type=int(link_type[first]))
 
     def _count_skipped(self, interface: NDArray[np.int64], link_type: NDArray[np.int64]) -> None:
         _, first, counts = np.unique(link_type, return_index=True, return_counts=True)
@@ -410,15 +410,3 @@ def _frame_check_bytes(options: dict[int, bytes]) -> int:
     length = value[0] if value else 0
     # The specification defines bits but gives 4 as its example, and Wireshark reads bytes: both are in use.
     return length // 8 if length >= 16 else length
-
-
-def _part(frames: FrameBatch, which: slice, link_type: int) -> FrameBatch:
-    return FrameBatch(
-        frames.buffer,
-        frames.offset[which],
-        frames.length[which],
-        frames.wire_length[which],
-        frames.timestamp_ns[which],
-        frames.number[which],
-        link_type,
-    )

@@ -31,7 +31,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from mxwire.capture.metadata import CaptureInterface, CaptureSection, describe_other
+from mxwire.capture.metadata import describe_other
 from mxwire.capture.pcap import FILE_HEADER_BYTES as PCAP_HEADER_BYTES
 from mxwire.capture.pcap import PcapDecoder, is_pcap
 from mxwire.capture.pcapng import FILE_HEADER_BYTES as PCAPNG_HEADER_BYTES
@@ -75,6 +75,10 @@ class CaptureReader:
         """Read up to the file header to determine the format; use ``open_capture`` instead."""
         self.warnings: list[str] = []
         """Warnings about the file, one line each; complete after all frames are read."""
+        self.name = raw.name
+        """The name of the source, for messages."""
+        self.total_bytes = raw.total_bytes
+        """The size of the file; None for pipes and streams."""
         self._raw = raw
         self._scanner_choice = scanner_choice
         self._damaged = damaged
@@ -86,18 +90,16 @@ class CaptureReader:
         self._unpacked = UnpackedBytes(raw, compression, self.warnings) if compression else None
         source: ByteSource = self._unpacked or raw
         self._chunk = ChunkBuffer(source, chunk_bytes)
-        self._decoder = self._recognize()
-        self._batches = self._read()
-
-    @property
-    def name(self) -> str:
-        """The name of the source, for messages."""
-        return self._raw.name
-
-    @property
-    def format(self) -> str:
+        self._decoder = decoder = self._recognize()
+        self.format = decoder.format
         """ "pcap" or "pcapng"."""
-        return self._decoder.format
+        self.sections = decoder.sections
+        """Metadata of the sections read so far, at most the first hundred."""
+        self.interfaces = decoder.interfaces
+        """Metadata of the interfaces read so far, at most the first hundred."""
+        self.names = decoder.names
+        """Host names by Ethernet address of 6 bytes in the name resolution blocks read so far; pcapng only."""
+        self._batches = self._read()
 
     @property
     def frames(self) -> int:
@@ -113,26 +115,6 @@ class CaptureReader:
     def bytes_read(self) -> int:
         """Bytes of the file read so far, before decompression."""
         return self._raw.bytes_read
-
-    @property
-    def total_bytes(self) -> int | None:
-        """The size of the file; None for pipes and streams."""
-        return self._raw.total_bytes
-
-    @property
-    def sections(self) -> list[CaptureSection]:
-        """Metadata of the sections read so far, at most the first hundred."""
-        return self._decoder.sections
-
-    @property
-    def interfaces(self) -> list[CaptureInterface]:
-        """Metadata of the interfaces read so far, at most the first hundred."""
-        return self._decoder.interfaces
-
-    @property
-    def names(self) -> dict[bytes, str]:
-        """Host names by Ethernet address of 6 bytes in the name resolution blocks read so far; pcapng only."""
-        return self._decoder.names
 
     @property
     def snap_length(self) -> int | None:

@@ -77,13 +77,13 @@ class RotatingWriter:
         while self._writer is not None and len(batch):
             fitting = self._fitting(batch)
             if fitting:
-                self._writer.write(part_of(batch, 0, fitting))
+                self._writer.write(batch.part(0, fitting))
                 self._frames += fitting
                 self._since = self._since or int(batch.timestamp_ns[0])
             if fitting == len(batch):
                 self._writer.flush()
                 return
-            batch = part_of(batch, fitting, len(batch))
+            batch = batch.part(fitting, len(batch))
             self._finish()
             self._open()
 
@@ -157,11 +157,6 @@ class RotatingWriter:
         with ExitStack() as finishing:
             finishing.callback(writer.close)
             writer.write_statistics(time.time_ns(), self._frames + dropped, dropped)
-
-
-def part_of(batch: FrameBatch, first: int, end: int) -> FrameBatch:
-    """The frames of a batch from ``first`` up to ``end``."""
-    return batch if (first, end) == (0, len(batch)) else batch.select(np.arange(first, end))
 
 
 def _names_text(names: dict[bytes, str]) -> str:

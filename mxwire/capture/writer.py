@@ -71,19 +71,12 @@ class CaptureWriter:
         """Number of frames written."""
         self._sink = sink
         self._encoder = encoder
-        self._comments_allowed = comments_allowed
+        self.name = sink.name
+        """The name of the file, for messages."""
+        self.comments_allowed = comments_allowed
+        """True if the format supports comments: pcapng, but not pcap."""
         self._begun = False
         self._closed = False
-
-    @property
-    def name(self) -> str:
-        """The name of the file, for messages."""
-        return self._sink.name
-
-    @property
-    def comments_allowed(self) -> bool:
-        """True if the format supports comments: pcapng, but not pcap."""
-        return self._comments_allowed
 
     def begin(self, link_type: int) -> None:
         """Write the header required before frames of a link type, unless already written."""
@@ -107,7 +100,7 @@ class CaptureWriter:
         """
         if self._closed:
             raise ValueError(f"{self.name} is closed")
-        if comments and not self._comments_allowed:
+        if comments and not self.comments_allowed:
             raise ValueError("a pcap file cannot contain comments; use pcapng")
         if interfaces is None:
             self.begin(batch.link_type)

@@ -202,7 +202,6 @@ def _loop(
     import numpy as np
 
     from mxwire.analysis.selection import FrameSelector
-    from mxwire.capture.rotation import part_of
     from mxwire.cli.reading import unannounced_text
     from mxwire.link.live_source import passing
     from mxwire.wire.decoder import Decoder
@@ -222,7 +221,7 @@ def _loop(
             decoded = selector.select(decoded, decoder.start_ns)
             batch = decoded.batch
         if options.count is not None and len(batch) > options.count - tally.frames:
-            batch = part_of(batch, 0, options.count - tally.frames)
+            batch = batch.part(0, options.count - tally.frames)
             decoded = None if decoded is None else decoded.select(np.arange(len(batch)))
         files.write(batch, tap.statistics().dropped)
         if new:
