@@ -118,13 +118,21 @@ def window_of(size: int) -> int:
 
 
 class LogpStudy:
-    """One run of the study."""
+    """One run of the study. Floods have at most ``window`` messages in flight, if that is given."""
 
-    def __init__(self, stage: StudyStage, recording: Recording, options: StudyOptions, sizes: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        stage: StudyStage,
+        recording: Recording,
+        options: StudyOptions,
+        sizes: tuple[int, ...],
+        window: int | None = None,
+    ) -> None:
         self._stage = stage
         self._recording = recording
         self._options = options
         self._sizes = sizes
+        self._window = window or (8 if options.quick else _VIRTUAL_WINDOW if stage.virtual else _WINDOW)
         self._points = Points(recording)
         self._points.declare("µs", *PARAMETERS)
         self._points.declare("MB/s", BANDWIDTH)
@@ -159,8 +167,7 @@ class LogpStudy:
     def _round(self, carrier: str, number: int) -> None:
         # A quick run does not judge times, and polling sides would disturb other programs on a test machine.
         spin = self._stage.spins and not self._options.quick
-        most = 8 if self._options.quick else _VIRTUAL_WINDOW if self._stage.virtual else _WINDOW
-        windows = {size: min(window_of(size), most) for size in self._sizes}
+        windows = {size: min(window_of(size), self._window) for size in self._sizes}
         points: dict[str, Any] = {}
         # Hosts post receives of the largest size for a whole window: large messages have a role of their own.
         for sizes in ([s for s in self._sizes if s < _LARGE], [s for s in self._sizes if s >= _LARGE]):

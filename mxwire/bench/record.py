@@ -210,6 +210,17 @@ class Recording:
             changed.append(replace(series, measurements=moved))
         return replace(self, series=changed)
 
+    def join(self, other: Recording) -> None:
+        """Add the series of another part of the study; curves of a series that both have are joined."""
+        for series in other.series:
+            known = self.named(series.name)
+            if known is None:
+                self.series.append(series)
+            else:
+                known.measurements.extend(series.measurements)
+        self.remarks += other.remarks
+        self.complete &= other.complete
+
     def values(self) -> list[tuple[str, str, Any, float]]:
         """The points as :meth:`varied` takes them."""
         return [

@@ -45,9 +45,9 @@ STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "arrived": exchanges.arrived,
     "simultaneous": exchanges.simultaneous,
     "spin error": exchanges.spin_error,
-    "bursts": patterns.bursts,
-    "producer-consumer": patterns.producer_consumer,
-    "central queue": patterns.central_queue,
+    "requests": patterns.requests,
+    "bandwidths": patterns.bandwidths,
+    "used data": patterns.used_data,
     "hosts among frames": alone.hosts_among_frames,
     "traced trips": tracing.traced_trips,
 }
@@ -73,6 +73,7 @@ _LIMITS: Final = {
     "window": 4096,
     "depth": 4096,
     "number": 4096,
+    "numbers": 4096,
 }
 _TIMES: Final = ("work", "gap", "wait", "durations")
 

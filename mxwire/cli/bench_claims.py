@@ -180,7 +180,9 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
         if not model_only:
             note(f"only claims of the model are judged: {refusal}")
         return
+    from mxwire.bench.claims.araki_1998 import COMPARED_MODELS, COMPARED_SIZES
     from mxwire.bench.logp import measure_logp
+    from mxwire.bench.models.comparison import compare_models
     from mxwire.bench.path import measure_path
     from mxwire.bench.stage import StageOptions, open_stage
 
@@ -191,8 +193,13 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
         with opened(compiled_folder()) as stage:
             measure_logp(stage, options, ("mxoe", "tcp", "frames"), _LOGP_SIZES)
 
+    def models(options: StudyOptions) -> None:
+        with opened(compiled_folder()) as stage:
+            compare_models(stage, options, COMPARED_MODELS, COMPARED_SIZES)
+
     yield "path", False, partial(measure_path, opened)
     yield "logp", False, logp
+    yield "models", False, models
     live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), surroundings=RankSurroundings(package=compiled_folder()))
     yield "mtu", False, partial(run_mtu, live)
     yield "intranode", False, partial(run_intranode, IntranodeStudy(_MECHANISMS, _TRANSFERS, ("cold",)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _TITLE: Final = "Classic libraries side by side"
 _MEASURES: Final = ("--compare", "--rounds", "--quick", "-w", "--plot", "-i", "--memory", "--sizes")
+_ROUNDS: Final = 3
+"""Rounds of a comparison: it compares medians, and judges no order."""
 _CABLE: Final = ("--mtu", "--steering", "--delay", "--offloads")
 
 
@@ -75,12 +78,15 @@ def models(given: ModelsOptions) -> None:
 
     compared(given.names)
     opener = stage_opener(given.machine, given.memory, None, given.cable)
+    bench = given.bench
+    if bench.rounds is None and not bench.quick:
+        bench = replace(bench, rounds=_ROUNDS)
 
     def measure(options: StudyOptions) -> Recording:
         with opener() as stage:
             return compare_models(stage, options, given.names, given.sizes)
 
-    conduct(given.bench, _TITLE, measure, comparison_blocks, comparison_figures)
+    conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
 
 
 def _print_table(number: int, names: tuple[str, ...], bench: BenchOptions) -> None:

@@ -74,6 +74,8 @@ def test_the_page_is_that_of_the_recording():
         ("S1-T2-a", "AM-II 2 + 1, BIP-0.92 0 + 0"),
         ("S1-T2-b", "GAM 1, AM-II 2, VMMC-2 0"),
         ("S1-D-a", "VMMC-2 1, 1.5, 2.5, 4.5; PM-1.2 1, 1, 1, 1"),
+        ("S1-D-b", "BIP-0.92 0 and 0, PM-1.2 0 and 2, VMMC-2 0 and 0"),
+        ("S4-F5-a", "push 2, pull 1"),
     ],
 )
 def test_claims_on_calls_and_recovery_are_judged_by_the_models_without_a_recording(number, numbers):
@@ -86,7 +88,7 @@ def test_every_claim_of_the_five_texts_is_there():
     numbers = [each.number for each in CLAIMS]
     count = {text: sum(each.startswith(f"{text}-") for each in numbers) for text in ("S0", "S1", "S2", "S3", "S4")}
     # Of the paper on Open-MX there are 26, and one of our own: TCP without segmentation offload.
-    assert count == {"S0": 6, "S1": 36, "S2": 27, "S3": 28, "S4": 19} and len(set(numbers)) == len(numbers)
+    assert count == {"S0": 6, "S1": 37, "S2": 27, "S3": 28, "S4": 19} and len(set(numbers)) == len(numbers)
     assert next(each for each in CLAIMS if each.number == "S2-F12-d").derived
 
 
@@ -277,7 +279,7 @@ def test_a_table_with_another_guess_predicts_the_numbers_of_the_table():
         assert half_round_trip(varied, length, as_dialect("omx:9000")) == pytest.approx(wanted, rel=0.01)
 
 
-@pytest.mark.parametrize("number", ["S1-F4-d", "S1-F6-a", "S1-F7-a", "S1-F8-b", "S2-F10-b", "S2-F13-a"])
+@pytest.mark.parametrize("number", ["S1-F4-d", "S1-F8-b", "S2-F10-b", "S2-F13-a"])
 def test_constants_of_the_model_are_confirmed_by_construction_only(recorded, number):
     found = judged(recorded, [number])[0][1]
     assert (found.outcome, found.how) == ("by construction", "modelled")
@@ -290,9 +292,7 @@ def test_a_recording_in_virtual_time_must_name_the_fitted_numbers():
         modelled(TRIP, "mx", 0)(ClaimEvidence([recording]))
 
 
-@pytest.mark.parametrize(
-    "number", ["S1-F4-a", "S1-F4-b", "S1-F4-c", "S1-F4-e", "S1-F5-b", "S1-F10-a", "S1-F10-b", "S1-D-c"]
-)
+@pytest.mark.parametrize("number", ["S1-F4-a", "S1-F4-b", "S1-F4-c", "S1-F4-e", "S1-F10-a", "S1-F10-b", "S1-D-c"])
 def test_claims_on_fitted_latencies_and_rates_are_not_applicable(recorded, number):
     found = judged(recorded, [number])[0][1]
     assert (found.outcome, found.how) == ("not applicable", "modelled")

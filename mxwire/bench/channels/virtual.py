@@ -17,6 +17,7 @@ import numpy as np
 
 from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
 from mxwire.bench.imb.communicator import Operation, Program
+from mxwire.bench.models.catalogue import is_model
 from mxwire.bench.roles.common import CONTENT
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -98,8 +99,9 @@ class VirtualChannel(Channel):
         self._other = 1 - self._rank.rank
         self._sends: deque[Operation] = deque()
         self._posted: deque[tuple[Operation, Any]] = deque()
-        # TCP has no posted receives: a socket is read when the application receives the message.
-        for _ in range(0 if setup.carrier == "tcp" else setup.depth):
+        # Sockets and classic libraries have no queue of posted receives: a call receives the next message.
+        self._ahead = setup.carrier != "tcp" and not is_model(setup.carrier)
+        for _ in range(setup.depth if self._ahead else 0):
             self._post(len(self.buffer))
 
     def _post(self, length: int) -> None:
@@ -130,13 +132,18 @@ class VirtualChannel(Channel):
 
     def receive(self, size: int) -> None:
         """Wait for the oldest posted receive, and post another one."""
-        posted = bool(self._posted)
-        if not posted:
+        if not self._posted:
             self._post(size)
         operation, self.buffer = self._posted.popleft()
         self._thread.wait([operation])
-        if posted:
+        if self._ahead:
             self._post(len(self.buffer))
+
+    def exchange(self, size: int) -> None:
+        """Post the receive before the send, where a library may want that: both sides may wait for it."""
+        if not self._ahead:
+            self._post(size)
+        super().exchange(size)
 
     def close(self) -> None:
         """Do nothing: the ranks are not used again."""

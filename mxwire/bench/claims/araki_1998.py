@@ -1,9 +1,9 @@
 """The claims of the comparison of five libraries (Araki and others, 1998).
 
-The times of the libraries (AM, BIP, FM, PM, VMMC) are those of data paths in virtual time
-(:mod:`mxwire.bench.cost.libraries`). Claims about their calls, their recovery and their protection are judged by the
-models (:mod:`mxwire.bench.models`), which are played in memory: counts are the same on every machine, and need no
-recording.
+The libraries are the models (:mod:`mxwire.bench.models`). Times are those of virtual time
+(:mod:`mxwire.bench.claims.library_study`), and of the study ``models``, in which they run on this machine. Claims about
+their calls, their recovery and their protection are judged by models that are played in memory: counts are the same on
+every machine, and need no recording.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mxwire.bench.claims.claim import (
     ClaimEvidence,
     ClaimVerdict,
     Judge,
+    Quantity,
     Term,
     computed,
     difference,
@@ -27,15 +28,25 @@ from mxwire.bench.claims.claim import (
     ratio,
     text_of,
 )
-from mxwire.bench.claims.library_study import NOT_SYNCHRONISED, STUDY
-from mxwire.bench.logp import BANDWIDTH, COMPARED, ROUND_TRIPS
+from mxwire.bench.claims.library_study import AM, STUDY
+from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, COMPARED, ROUND_TRIPS
 from mxwire.bench.models.behaviour import LIBRARIES, ROWS, copies, delivered, looks
-from mxwire.bench.models.catalogue import MODELS
+from mxwire.bench.models.catalogue import COPIED, MODELS, UNSYNCHRONISED
+from mxwire.bench.models.comparison import BURST, CEILING, KNEE
+from mxwire.bench.models.comparison import STUDY as COMPARISON
 
 _CARRIERS: Final = ("frames", "tcp")
 _LENGTH: Final = 4096
-_LIBRARIES: Final = ("AM", "BIP", "FM", "PM", "VMMC")
+_LIBRARIES: Final = (AM, "bip", "fm2", "pm", "vmmc2")
+COMPARED_MODELS: Final = tuple(each.removesuffix(COPIED) for each in _LIBRARIES)
+"""The libraries that run on this machine for these claims."""
+COMPARED_SIZES: Final = (4, 4096, 1 << 20)
+"""Lengths in bytes of their messages."""
 _LARGE: Final = 1 << 20
+_LONG: Final = 65536
+"""A length in bytes at which rates are near their maximum, and to which no table was fitted."""
+_FLAT: Final = 1.1
+_GROWS: Final = 1.5
 _MESSAGES: Final = 2000
 _SENDERS: Final = (1, 2, 4, 8)
 
@@ -50,6 +61,38 @@ def _shown(series: str, names: tuple[str, ...], sizes: tuple[int, ...]) -> tuple
     return tuple(Check(given(series, name, size, STUDY)) for name, size in product(names, sizes))
 
 
+def _growth(series: str, name: str, small: int, large: int = _LENGTH) -> Term:
+    """The value of a large message over that of a small one."""
+    return ratio(_value(series, name, large), _value(series, name, small))
+
+
+def _rate(carrier: str, size: int, kind: str = BANDWIDTHS[0]) -> Term:
+    return _value(BANDWIDTH, f"{carrier}, {kind}", size)
+
+
+def _drop(carrier: str, kind: str) -> Term:
+    """The rate at the length from which messages of BIP are long over that just below."""
+    return ratio(_rate(carrier, 256, kind), _rate(carrier, 252, kind))
+
+
+def _here(series: str, name: str, size: int) -> Term:
+    """A value of a model on this machine."""
+    return live(COMPARISON, series, name, size)
+
+
+def _spread_of_shares() -> Term:
+    """The highest share of the null model's rate over the lowest one, on this machine."""
+    rates = [_here(BANDWIDTH, f"{each}, {BANDWIDTHS[0]}", _LARGE) for each in (*COMPARED_MODELS, CEILING)]
+
+    def text(*found: Quantity) -> str:
+        shares = [
+            f"{name} {each.value / found[-1].value:.0%}" for name, each in zip(COMPARED_MODELS, found, strict=False)
+        ]
+        return f"shares of {found[-1].text}: {', '.join(shares)}; highest over lowest:"
+
+    return computed(lambda *each: max(each[:-1]) / min(each[:-1]), text, *rates, unit="times")
+
+
 def _steps(name: str, before: int, last: int, after: int) -> tuple[Check, ...]:
     """The steps between lengths next to a knee."""
     terms = [given("RTT/2", name, size, STUDY) for size in (before, last, after)]
@@ -61,13 +104,28 @@ def _steps(name: str, before: int, last: int, after: int) -> tuple[Check, ...]:
 
 def _latencies() -> tuple[Check, ...]:
     """The latencies of all libraries at 4 B."""
-    return tuple(Check(ratio(_value("RTT/2", "BIP", 4), _value("RTT/2", each, 4)), most=1) for each in _LIBRARIES)
+    return tuple(Check(ratio(_value("RTT/2", "bip", 4), _value("RTT/2", each, 4)), most=1) for each in _LIBRARIES)
+
+
+def _longer(series: str, name: str) -> Term:
+    """The difference from 256 B to 1 KiB."""
+    return difference(_value(series, name, 1024), _value(series, name, 256), f"{name} from 256 B to 1 KiB")
 
 
 def _rates() -> tuple[Check, ...]:
     """The rates of all libraries at 1 MiB."""
-    rates = [_value(BANDWIDTH, each, _LARGE) for each in _LIBRARIES]
+    rates = [_rate(each, _LARGE) for each in _LIBRARIES]
     return tuple(Check(ratio(each, rates[1]), most=1) for each in rates)
+
+
+def place_of_data(_: ClaimEvidence) -> ClaimVerdict:
+    """Judge by the models whether the zero copies of PM hold in place only, and those of BIP and VMMC anywhere."""
+    found = {each: (copies(each, copied=False), copies(each)) for each in ("gam", "fm2", "bip", "pm", "vmmc2")}
+    shown = [f"{_title(each)} {sum(one):g} and {sum(other):g}" for each, (one, other) in found.items()]
+    totals = {each: (sum(one), sum(other)) for each, (one, other) in found.items()}
+    holds = totals["pm"][0] == 0 < totals["pm"][1] and totals["bip"] == totals["vmmc2"] == (0, 0)
+    numbers = f"copies per byte in place and elsewhere: {', '.join(shown)}"
+    return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
 
 
 def _bandwidth(carrier: str, kind: str, *, adapters: bool = False) -> Term:
@@ -182,33 +240,42 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     "S1-T2-a": copies_of_the_table,
     "S1-T2-b": price_of_reliability,
     **dict.fromkeys(("S1-F4-a", "S1-F4-b", "S1-F4-c", "S1-F4-e", "S1-D-c"), _latencies()),
-    "S1-F4-d": (*_steps("BIP", 248, 252, 256), *_steps("VMMC", 60, 64, 68)),
+    "S1-T3-b": tuple(
+        Check(ratio(_here(own, "gam", size), _here(other, "gam", size)), 0.85, 1.15)
+        for own, other in ((BURST, "o_s"), (KNEE, "o_r"))
+        for size in (4, _LENGTH)
+    ),
+    "S1-F4-d": (*_steps(UNSYNCHRONISED, 248, 252, 256), *_steps("vmmc2", 60, 64, 68)),
     "S1-F5-a": (
-        Check(ratio(_value("g", "BIP", 256), _value("g", "BIP", 252)), least=1.5),
-        Check(ratio(_value("g", "BIP", 256), _value("g", NOT_SYNCHRONISED, 256)), least=1.3),
+        Check(_growth("g", "bip", 252, 256), least=1.5),
+        Check(ratio(_value("g", "bip", 256), _value("g", UNSYNCHRONISED, 256)), least=1.3),
     ),
     "S1-F5-b": tuple(
-        Check(ratio(_value("g", "AM", _LENGTH), _value("g", each, _LENGTH)), least=1) for each in _LIBRARIES[1:]
+        Check(ratio(_value("g", AM, _LENGTH), _value("g", each, _LENGTH)), least=1) for each in _LIBRARIES[1:]
     ),
-    "S1-F6-a": _shown("o_s", ("PM", "VMMC"), (512, 4096)),
-    "S1-F7-a": _shown("o_r", ("VMMC",), (4, 4096)),
-    "S1-F8-a": tuple(
-        Check(difference(_value("L", each, 1024), _value("L", each, 256), f"{each} from 256 B to 1 KiB"), least=0.1)
-        for each in ("AM", "FM", "PM", "VMMC")
+    "S1-F6-a": tuple(Check(_growth("o_s", each, 256), most=_FLAT) for each in ("pm", "vmmc2")),
+    "S1-F6-b": (Check(_growth(BURST, AM, 256), least=_GROWS), Check(_growth("o_s", "fm2", 256), least=_GROWS)),
+    "S1-F7-a": (
+        Check(_value("o_r", "vmmc2", _LENGTH)),
+        Check(difference(_value("o_r", "vmmc2", _LENGTH), _value("o_r", "vmmc2", 4), "growth of o_r"), 0, 0.01),
     ),
-    "S1-F8-b": _shown("L", ("FM",), (1024, 2048, 4096)),
+    "S1-F7-b": (
+        *(Check(_growth("o_r", each, 64), most=_FLAT) for each in (UNSYNCHRONISED, "pm", "vmmc2")),
+        *(Check(_growth("o_r", each, 64), least=_GROWS) for each in (AM, "fm2")),
+    ),
+    "S1-F8-a": (
+        *(Check(_longer("L", each), least=0.1) for each in (AM, "fm2", "pm", "vmmc2")),
+        Check(_longer("L", UNSYNCHRONISED), most=0.1),
+    ),
+    "S1-F8-b": _shown("L", ("fm2",), (1024, 2048, 4096)),
     "S1-F10-a": _rates(),
     "S1-F10-b": _rates(),
     "S1-F10-c": tuple(
-        Check(
-            ratio(
-                least_of(*(_value(BANDWIDTH, each, size) for each in ("FM", "PM")), unit="MB/s"),
-                _value(BANDWIDTH, other, size),
-            ),
-            least=1,
-        )
-        for size, other in product((64, 256, 1024), ("AM", "BIP", "VMMC"))
+        Check(ratio(least_of(*(_rate(each, size) for each in ("fm2", "pm")), unit="MB/s"), _rate(other, size)), least=1)
+        for size, other in product((64, 256, 1024), (AM, "bip", "vmmc2"))
     ),
+    "S1-F10-e": (Check(ratio(_drop("bip", BANDWIDTHS[0]), _drop(UNSYNCHRONISED, BANDWIDTHS[1])), most=0.9),),
+    "S1-F10-f": (Check(_spread_of_shares(), least=1.2),),
     "S1-F11-a": tuple(
         check
         for each in _CARRIERS
@@ -222,6 +289,14 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         for each in _CARRIERS
     ),
     "S1-D-a": search_for_messages,
+    "S1-D-b": place_of_data,
     "S1-D-d": negative_latency,
     "S1-D-e": methods_agree,
+    "S1-D-f": tuple(
+        Check(
+            ratio(least_of(*(_rate(each, _LONG) for each in ("bip", "pm", "vmmc2")), unit="MB/s"), _rate(each, _LONG)),
+            1,
+        )
+        for each in (AM, "fm2")
+    ),
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 from typing import Any, Final
 
 from mxwire.bench.claims.claim import ClaimEvidence
+from mxwire.bench.claims.library_study import AM
 from mxwire.bench.claims.library_study import STUDY as LIBRARIES
 from mxwire.bench.claims.model_study import (
     COLLECTIVE,
@@ -18,7 +20,8 @@ from mxwire.bench.claims.model_study import (
     TABLE_1,
     TRIP,
 )
-from mxwire.bench.logp import BANDWIDTH, PARAMETERS
+from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, ROUND_TRIPS
+from mxwire.bench.models.comparison import STUDY as COMPARISON
 from mxwire.bench.mtu import PACKETS_OF_MXOE
 from mxwire.bench.path_report import path_figures
 from mxwire.bench.record import VIRTUAL_TIME, Measurement, Recording, Series
@@ -59,15 +62,12 @@ _GAINS: Final[Mapping[str, Sequence[float]]] = {
 }
 """Gains of Open-MX over TCP in percent, at 16 B, 4 KB, 64 KB and 4 MB: the paper's table 1."""
 _LIBRARY_POINTS: Final[Mapping[str, PaperPoints]] = {
-    "RTT/2": {"AM": [(4, 17), (4096, 197.9)], "BIP": [(4, 6)], "FM": [(4, 9)], "PM": [(4, 9)], "VMMC": [(4, 13)]},
-    "g": {"AM": [(4096, 153.5)]},
-    BANDWIDTH: {
-        "AM": [(_MIB, 50)],
-        "BIP": [(_MIB, 125)],
-        "FM": [(_MIB, 65)],
-        "VMMC": [(_MIB, 100)],
-    },
+    "RTT/2": {AM: [(4, 17), (4096, 197.9)], "bip": [(4, 6)], "fm2": [(4, 9)], "pm": [(4, 9)], "vmmc2": [(4, 13)]},
+    "g": {AM: [(4096, 153.5)]},
+    BANDWIDTHS[0]: {AM: [(_MIB, 50)], "bip": [(_MIB, 125)], "fm2": [(_MIB, 65)], "vmmc2": [(_MIB, 100)]},
 }
+_LIBRARY_FIGURES: Final = {BANDWIDTHS[1]: 10, BANDWIDTHS[0]: 11, BANDWIDTHS[2]: 12}
+"""The paper's figures of bandwidths."""
 
 
 def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
@@ -80,6 +80,8 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
         # A logarithmic axis cannot show an L that is negative everywhere, as it is if sends overlap the flight.
         named = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
         shown = [series for series in named if any(point.median > 0 for point in series.measurements)]
+        if each.study == COMPARISON:
+            yield from _library_figures(each)
         if each.study == "logp" and shown:
             yield PageFigure(SeriesFigure(shown, "LogP, live"), "Live, by carrier; both methods.")
     for each in evidence.recordings:
@@ -131,16 +133,37 @@ def _rate(point: Measurement, unit: str) -> Measurement:
 
 
 def _library_figures(recording: Recording) -> Iterator[PageFigure]:
-    shown = [(each, _LIBRARY_POINTS.get(each.name, {})) for each in recording.series if each.name in PARAMETERS]
-    rates = recording.named(BANDWIDTH)
-    if rates is not None:
-        shown.append((rates, _LIBRARY_POINTS[BANDWIDTH]))
+    """Figures 4 to 8, and 10 to 12, each with the rate of the null model as the ceiling."""
+    live = "" if recording.conditions.virtual else ", live"
+    paper = {} if live else _LIBRARY_POINTS
+    parameters = [_in_place(each) for name in PARAMETERS if (each := recording.named(name)) is not None]
+    # A logarithmic axis cannot show an L that is negative everywhere.
+    shown = [(each, paper.get(each.name, {})) for each in parameters if any(it.median > 0 for it in each.measurements)]
     if shown:
         yield PageFigure(
-            _against(shown, "Five libraries on Myrinet, 1998 (figures 4 to 8 and 11)"),
-            "Data paths in virtual time, table myrinet-1998. Crosses: the paper's numbers; the table was fitted to all "
-            "of them. The paper prints no other values.",
+            _against(shown, f"Five libraries{live or ' on Myrinet, 1998'} (figures 4 to 8)"),
+            "Models that run on this machine, the adapter's work in their calls."
+            if live
+            else "The same models in virtual time, table myrinet-1998. Crosses: the paper's numbers; the table was "
+            "fitted to all of them but the gap of AM at 4 KB. The paper prints no other values.",
         )
+    rates = recording.named(BANDWIDTH)
+    if rates is None:
+        return
+    kinds = []
+    for kind, number in _LIBRARY_FIGURES.items():
+        curves = [each for each in rates.measurements if each.name.endswith(f", {kind}")]
+        renamed = [replace(each, name=each.name.removesuffix(f", {kind}")) for each in curves]
+        kinds.append((Series(f"{kind}, figure {number}", rates.unit, measurements=renamed), paper.get(kind, {})))
+    yield PageFigure(
+        _against(kinds, f"Bandwidths of five libraries{live or ' on Myrinet, 1998'} (figures 10 to 12)"),
+        "The curve of null is the ceiling: the same frames without a library. Simultaneous: both directions together.",
+    )
+
+
+def _in_place(series: Series) -> Series:
+    """The curves of a series without those of the second method for LogP."""
+    return replace(series, measurements=[each for each in series.measurements if not each.name.endswith(ROUND_TRIPS)])
 
 
 def _model_figures(recording: Recording) -> Iterator[PageFigure]:

@@ -12,9 +12,27 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from mxwire.bench.claims.claim import Check, Judge, Term, difference, live, modelled, ordered, ratio
+import numpy as np
+
+from mxwire.bench.claims.claim import (
+    Check,
+    ClaimEvidence,
+    ClaimVerdict,
+    Judge,
+    Quantity,
+    Term,
+    computed,
+    difference,
+    live,
+    modelled,
+    ordered,
+    ratio,
+)
 from mxwire.bench.cost.calibration import refit, varied_costs
+from mxwire.bench.cost.hosts import EndpointFabric
+from mxwire.bench.cost.progress import ProgressHost
 from mxwire.bench.cost.tables import CLOVERTOWN, Costs
+from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.overlap import (
     BOUNDS,
     NETWORK,
@@ -27,13 +45,21 @@ from mxwire.bench.overlap import (
     run_overlap,
     work_of,
 )
-from mxwire.bench.path import CALL, TRIP
+from mxwire.bench.path import CALL, FRAME, FRAME_SIZE, TRIP
 from mxwire.bench.record import VARIED, Measurement, Recording
 from mxwire.bench.study import StudyOptions
+from mxwire.units import MICROSECOND, MILLISECOND
 from mxwire.wire.dialect import as_dialect
+from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 _LARGE: Final = 1 << 20
+_FRAME: Final = 1500
+"""Length in bytes of the frames of the paper's table."""
+_SLICE: Final = 10 * MILLISECOND
+"""Work between two looks, longer than the transfer of a message."""
+_SOON: Final = 100 * MICROSECOND
+"""Time after a look within which the frames that it causes leave."""
 _SHARED: Final = "match on the same core"
 _SIZES: Final = (4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, _LARGE)
 """Sizes at which the claims are judged."""
@@ -96,7 +122,63 @@ def _step(way: str, bound: str) -> Term:
     return ratio(_rate(way, bound, RENDEZVOUS_THRESHOLD + 1), _rate(way, bound, RENDEZVOUS_THRESHOLD))
 
 
+def _entries(way: str) -> int:
+    """The calls of both libraries on which the data of a large message wait.
+
+    Each side looks at its library from time to time only, at times of its own. A look counts if its side sends a frame
+    then that the data of the message follow.
+    """
+    fabric = ModelledOverlap(CLOVERTOWN, as_dialect("omx:9000")).fabric(way)
+    assert isinstance(fabric, EndpointFabric)
+    looks: list[tuple[int, int]] = []
+
+    def program(comm: Communicator) -> Program[None]:
+        data = np.zeros(_LARGE, np.uint8)
+        operation = comm.irecv(0, data) if comm.rank else comm.isend(1, data)
+        comm.work_for(_SLICE // 2 * comm.rank)
+        yield []
+        while not operation.done:
+            comm.work_for(_SLICE)
+            yield []
+            looks.append((comm.rank, comm.now()))
+            comm.look()
+            yield []
+
+    fabric.run(program)
+    sent = [frame for host in fabric.hosts if isinstance(host, ProgressHost) for frame in host.sent]
+    last = max(frame.time for frame in sent if frame.kind == PacketType.PULL_REPLY)
+    asked = [frame for frame in sent if frame.kind != PacketType.PULL_REPLY]
+    return sum(
+        any(frame.rank == rank and at <= frame.time < at + _SOON for frame in asked) for rank, at in looks if at < last
+    )
+
+
+def calls_per_message(_: ClaimEvidence) -> ClaimVerdict:
+    """Judge by the frames of both protocols whether a push needs two calls of a library, and a pull one."""
+    push, pull = _entries("push"), _entries("card")
+    numbers = f"calls before the data of 1 MiB have left: push {push}, pull {pull}"
+    return ClaimVerdict("confirmed" if (push, pull) == (2, 1) else "refuted", numbers, "counted")
+
+
+def _share_of_gap() -> Term:
+    """The time of a frame of 1,500 bytes over the interval of such frames at 1 Gb/s."""
+
+    def text(found: Quantity) -> str:
+        gaps = ", ".join(f"{_FRAME * 8 / megabits:,.4g}" for megabits in (10, 100, 1000, 10_000))
+        return f"frames every {gaps} µs at 10 Mb/s to 10 Gb/s, and {found.value:.3g} µs per frame: share at 1 Gb/s"
+
+    return computed(lambda each: each * 1000 / (_FRAME * 8), text, live("path", FRAME, "ring", FRAME_SIZE))
+
+
 CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
+    "S4-T1-a": (Check(_share_of_gap(), least=0.83),),
+    "S4-F3-a": (
+        Check(
+            ratio(live("path", TRIP, "tcp, spinning", _LARGE), live("path", TRIP, "mxoe, spinning", _LARGE)),
+            least=4,
+        ),
+    ),
+    "S4-F5-a": calls_per_message,
     "S4-T1-b": (
         Check(
             ratio(

@@ -1,268 +1,312 @@
-"""The five libraries of 1998 as data paths in virtual time, on the hosts of the table ``myrinet-1998``.
+"""The classic libraries in virtual time: the models of :mod:`mxwire.bench.models` on hosts with the costs of a table.
 
 Theory of operation
 ===================
 
-A message is cut into packets. Each passes five stations in order: the sender's processor, the sender's adapter, the
-link, the receiver's adapter and the receiver's processor. A station handles one packet after another, so a packet
-leaves it at max(arrival, end of the packet before) + cost. The paper's tables 1 to 3 decide the costs of a library, as
-the models of :mod:`mxwire.bench.models` have them: a processor writes short messages to the adapter word by word, or
-copies a message, or leaves a descriptor; a send returns when its buffer may be reused, or at once.
+A rank runs the layer and the port of a model, the same objects as live. A call of the program is a task of the rank's
+core, which pays for the work that the layer counts in it: bytes that it copies, and bytes that it writes to the adapter
+word by word, or in lines if the library combines writes. A frame is handed to the adapter at the moment of the call at
+which the layer emits it, so the adapter transfers the first packet of a message while the core copies the second.
 
-Neither the calls of the libraries nor their recovery are modelled. LogP and bandwidths are measured by the paper's
-fragments, as :mod:`mxwire.bench.logp` does live. All libraries use one table. The numbers to which it was fitted, and
-those that only repeat a data path, are not evidence for a claim.
+The adapter is the layer's queue of outgoing frames. Each takes its processor, a DMA transfer of the data that the core
+has not written, and the link, one after another; a frame leaves a station at max(arrival, end of the frame before) +
+cost. At the other side it takes the adapter's processor and a DMA transfer, and is handed to the layer, which may stop
+the link. The frames that a layer emits then, such as acks, take no time of the core. If a layer copies data when they
+arrive, the processor does so in its next call.
+
+A call that cannot end yet is repeated when a frame has arrived, or when the adapter has taken one; until then the core
+is idle. No library progresses while its program works.
+
+Two costs are not counted but follow from the facts of a library: protection, which the core pays per message or the
+adapter per frame, and retransmission by the firmware. The rest is the model itself: its packets, tokens, credits, acks,
+announcements and windows. Each direction has a DMA engine of its own, where the adapter of 1998 shares one, so that the
+rates of both directions together are too high.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import log
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
+from mxwire.bench.cost.processor import ModelCore
+from mxwire.bench.cost.ranks import ModelFabric, ModelOperation, ModelRank
+from mxwire.bench.cost.tables import Costs
+from mxwire.bench.imb.communicator import Buffer, flat
+from mxwire.bench.models.catalogue import Model, model_of
+from mxwire.bench.models.header import HEADER, FrameKind, ModelFrame, packed
+from mxwire.bench.models.port import content
+from mxwire.bench.models.wire import RESET, AdapterInlet
+from mxwire.simulation.schedule import Schedule
 
-from mxwire.bench.cost.tables import MYRINET_FITTED, Costs, FittedNumber
-from mxwire.bench.models import active_messages, bip, vmmc2
-from mxwire.bench.models.catalogue import MODELS
-
-HEADER: Final = 16
-"""Bytes of a header; not in the paper."""
 WORD: Final = 4
 LINE: Final = 32
 """Bytes of a cache line, which write combining transfers at once."""
-_WINDOW: Final = 8
-"""Messages in flight before a sender waits for one to be consumed; not in the paper."""
-_FLOOD: Final = 32
-"""Messages of a flood, whose second half is the steady state."""
-_BURST: Final = 4
-"""Messages that no sender waits for."""
-_WORK: Final = (1.5, 2.0, 3.0)
-"""Work of the loaded floods, as multiples of the interval without work."""
-_FIT_CHANGE: Final = 0.02
-_FIT_WEIGHT: Final = 0.02
+_KIND_OFFSET: Final = 1
+_FOR_ADAPTERS: Final = frozenset((FrameKind.ACK, FrameKind.NACK))
+"""Frames that no host reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataPath:
-    """The data path of a library. Lengths are in bytes."""
+class _SendQueue(deque[tuple[int, ModelFrame]]):
+    """Frames of a layer that its adapter has not transmitted yet; ``emit`` is called with each."""
 
-    name: str
-    packet: int = 4096
-    """Maximum packet length."""
-    written: int = 0
-    """Maximum length of messages that the processor writes to the adapter; longer messages are transferred by DMA."""
-    combined: bool = False
-    """True if writes are combined into lines."""
-    copied: bool = False
-    """True if the sender copies what it does not write, and waits for the DMA."""
-    receive_copies: bool = False
-    returns_at_once: bool = False
-    """True if a send by DMA returns when its descriptor is written."""
-    waits_for_receive: bool = False
-    """True if a send by DMA waits for the receive to be posted, and returns when the message has been delivered."""
-    protected: bool = False
-    reliable: bool = False
-    replies: bool = False
-    """True if each message is a request that is answered."""
-    deposits: bool = False
-    """True if the receiver's processor takes no part."""
-    cuts_through: bool = False
-    """True if a packet enters the network while its DMA still runs."""
+    def __init__(self, emit: Callable[[ModelFrame], object]) -> None:
+        super().__init__()
+        self._emit = emit
 
-
-def _path(name: str, model: str, **more: Any) -> DataPath:
-    """The data path of a model, which its rows of tables 1 to 3 decide, except for ``more``."""
-    facts = MODELS[model].facts
-    gathered, to_adapter, _, delivered, taken = facts.stages
-    return DataPath(
-        name,
-        MODELS[model].payload,
-        copied=gathered != "-",
-        receive_copies=taken != "-",
-        # A stage that is part of L occupies no processor; BIP's sender is occupied until the message is delivered.
-        returns_at_once=to_adapter == "L",
-        waits_for_receive=delivered == "o_s",
-        protected=facts.within,
-        reliable=facts.reliability == "firmware",
-        replies=facts.model == "RPC",
-        deposits=facts.model == "direct deposit",
-        **more,
-    )
-
-
-LIBRARIES: Final = (
-    _path("AM", "gam", written=active_messages.SHORT, combined=True),
-    _path("BIP", "bip", written=bip.SHORT - WORD),
-    _path("FM", "fm2", written=1 << 30, combined=True),
-    _path("PM", "pm", cuts_through=True),
-    _path("VMMC", "vmmc2", written=vmmc2.WRITTEN),
-)
-"""The measured libraries. The packets of FM are a guess."""
+    def append(self, item: tuple[int, ModelFrame]) -> None:
+        """Hand a frame to the adapter."""
+        super().append(item)
+        self._emit(item[1])
 
 
 @dataclass(slots=True)
-class _Stations:
-    """Times in ns at which the stations of a direction are free."""
+class _Call:
+    """A call of the program; ``attempt`` returns True once it can end."""
 
-    sender: float = 0.0
-    adapter: float = 0.0
-    link: float = 0.0
-    delivery: float = 0.0
-    receiver: float = 0.0
-    posted: float = 0.0
-    """Time at which the next receive was posted."""
-    consumed: deque[float] = field(default_factory=deque)
-    """Times at which the last messages were consumed."""
+    attempt: Callable[[], bool]
+    operation: ModelOperation
+    begun: bool = False
 
 
-class LibraryPair:
-    """Two hosts of a table with one of the libraries, and the paper's fragments. Times are in ns."""
+class LibraryRank(ModelRank):
+    """One of two processes that use a library, and its adapter. ``delay`` is added to the transit of each frame."""
 
-    def __init__(self, costs: Costs, path: DataPath) -> None:
-        self._costs = costs
-        self._path = path
+    def __init__(
+        self,
+        rank: int,
+        schedule: Schedule,
+        costs: Costs,
+        model: Model,
+        *,
+        copied: bool,
+        size: int,
+        depth: int,
+        delay: float,
+    ) -> None:
+        super().__init__(rank, 2, schedule, ModelCore(), costs)
+        facts = model.facts
+        self._facts = facts
+        self.layer = model.layer(rank, payload=model.payload)
+        self.port = model.port(self.layer, (1 - rank, 0), copied=copied, size=size, depth=depth)
+        self.peer: LibraryRank = self
+        by_adapter = facts.protection == "v2p"
+        self._message = costs.call + (costs.protection if facts.within and not by_adapter else 0.0)
+        self._frame = costs.firmware + (costs.protection if by_adapter else 0.0)
+        self._frame += costs.reliability if facts.reliability == "firmware" else 0.0
+        self._asks = facts.model == "RPC"
+        # A sender that is occupied until the message is delivered.
+        self._until_delivered = facts.stages[3] == "o_s"
+        self._transit = costs.adapter_send + delay
+        self._inlet = AdapterInlet()
+        self._inlet.attach(self.layer)
+        self._sends: deque[_Call] = deque()
+        self._receives: deque[_Call] = deque()
+        self._calling = self._sending = self._planned = False
+        self._moved = (0, 0, 0, 0, 0)
+        self._handed = 0
+        """Time at which the core has handed the last frame to the adapter."""
+        self._adapter = self._link = self._delivery = 0.0
+        """Times at which the stations are free."""
+        self._held = 0
+        """Delivered frames that the partner waits for, until the layer has taken them."""
+        self._due: int | None = None
 
-    def half_round_trip(self, size: int) -> float:
-        """The time from the call of a send until the message has been received."""
-        return self._message(_Stations(), size, synchronised=False)
+    def connect(self, peer: LibraryRank) -> None:
+        """Set the partner, and do what precedes all messages."""
+        self.peer = peer
+        emitted, self.layer.outgoing = self.layer.outgoing, _SendQueue(self._emit)
+        self.layer.outgoing.extend(emitted)
+        for _, frame in emitted:
+            self._emit(frame)
+        self.port.start()
+        self._watch()
 
-    def interval(self, size: int, *, work: float = 0.0, received_work: float = 0.0, synchronised: bool = True) -> float:
-        """The interval of messages in the steady state, with work after each send or receive.
+    # Calls of the program
 
-        With ``synchronised``, a library whose receives must be posted beforehand exchanges a message to ensure this.
-        """
-        stations, times = _Stations(), []
-        for _ in range(_FLOOD):
-            self._message(stations, size, synchronised=synchronised)
-            stations.sender += work
-            stations.receiver += received_work
-            times.append(max(stations.sender, stations.receiver) if received_work else stations.sender)
-        half = _FLOOD // 2
-        return (times[-1] - times[half - 1]) / half
+    def isend(self, target: int, data: Buffer, tag: int = 0) -> ModelOperation:
+        """Hand a message to the library; done when its memory may be changed."""
+        del target, tag
+        call = _Call(lambda: self._attempt_send(call, flat(data)), ModelOperation())
+        self.core.run(self.schedule.now, self._message, "library")
+        self._sends.append(call)
+        self._wake()
+        return call.operation
 
-    def send_overhead(self, size: int) -> float:
-        """The time that the sender's processor spends on a message."""
-        if self._path.replies:
-            stations = _Stations()
-            for _ in range(_BURST):
-                self._message(stations, size, answered=False)
-            return stations.sender / _BURST
-        gap = self.interval(size)
-        return sum(self.interval(size, work=each * gap) - each * gap for each in _WORK) / len(_WORK)
+    def irecv(self, source: int, data: Buffer, tag: int = 0) -> ModelOperation:
+        """Receive a message."""
+        del source, tag
+        call = _Call(lambda: self._attempt_receive(flat(data)), ModelOperation())
+        self._receives.append(call)
+        self._wake()
+        return call.operation
 
-    def receive_overhead(self, size: int) -> float:
-        """The time that the receiver's processor spends on a message; 0 if it takes no part."""
-        if self._path.deposits:
-            return 0.0
-        gap = self.interval(size)
-        return sum(self.interval(size, received_work=each * gap) - each * gap for each in _WORK) / len(_WORK)
+    def _attempt_send(self, call: _Call, data: memoryview) -> bool:
+        if not call.begun:
+            if not self.port.started():
+                return False
+            call.begun = True
+            self.port.send(data)
+        return self.port.sent()
 
-    def _message(self, stations: _Stations, size: int, *, synchronised: bool = True, answered: bool = True) -> float:
-        """Send a message, and return the time at which it has been received."""
-        costs, path = self._costs, self._path
-        dma = size > path.written
-        consumed = stations.consumed
-        if len(consumed) == _WINDOW:
-            stations.sender = max(stations.sender, consumed.popleft())
-        if dma and path.waits_for_receive and synchronised:
-            # The receiver announces each receive by a short message.
-            stations.sender = max(stations.sender, stations.posted + self.half_round_trip(WORD))
-        stations.sender += costs.call
-        if path.protected and not path.deposits:
-            stations.sender += costs.protection
-        if path.replies:
-            stations.sender += costs.request
-        places = range(0, max(size, 1), path.packet)
-        for place in places:
-            length = min(path.packet, size - place)
-            self._packet(stations, length, dma)
-        if path.deposits:
-            stations.receiver = stations.delivery
-        else:
-            stations.receiver = max(stations.receiver, stations.delivery) + self._receive_call()
-        if dma and path.waits_for_receive:
-            stations.sender = max(stations.sender, stations.delivery)
-        if path.replies:
-            # The handler answers before the message counts as received.
-            stations.receiver += costs.request + self._written(0)
-            if answered:
-                stations.sender += costs.call
-        stations.posted = stations.receiver
-        consumed.append(stations.receiver)
-        return stations.receiver
+    def _attempt_receive(self, data: memoryview) -> bool:
+        self.port.expect(len(data))
+        if not self.port.received(len(data)):
+            return False
+        data[:] = content(self.port)
+        return True
 
-    def _receive_call(self) -> float:
-        return self._costs.call + (self._costs.protection if self._path.protected else 0.0)
+    def _wake(self) -> None:
+        """Repeat the calls as soon as the core is free."""
+        if not self._planned and (self._sends or self._receives):
+            self._planned = True
+            self.schedule.at(self.core.free_at, self._call)
 
-    def _packet(self, stations: _Stations, length: int, dma: bool) -> None:
-        costs, path = self._costs, self._path
-        whole = length + HEADER
-        stations.sender += self._written(0 if dma else length)
-        if dma and path.copied:
-            stations.sender += length * costs.copy_cold
-        handling = costs.firmware
-        if path.deposits:
-            handling += costs.protection
-        if path.reliable:
-            handling += costs.reliability
-        transfer = length * costs.to_adapter if dma else 0.0
-        started = max(stations.sender, stations.adapter) + handling + (costs.dma_start if dma else 0.0)
-        stations.adapter = started + transfer
-        if dma and path.copied:
-            stations.sender = stations.adapter
-        ready = started if path.cuts_through else stations.adapter
-        on_link = whole * 8e9 / costs.line
-        stations.link = max(max(ready, stations.link) + on_link, stations.adapter)
-        arrival = stations.link + costs.adapter_send
-        stations.delivery = max(arrival, stations.delivery) + handling + costs.dma_start + whole * costs.from_adapter
-        if path.receive_copies:
-            stations.receiver = max(stations.receiver, stations.delivery) + length * costs.copy_warm
+    def _call(self) -> None:
+        self._planned = False
+        now = self.schedule.now
+        if self.core.free_at > now:
+            self._wake()
+            return
+        self.layer.now = now
+        self._calling = True
+        for calls in (self._receives, self._sends):
+            self._sending = calls is self._sends
+            if calls and calls[0].attempt():
+                self._charge()
+                if not self._sending:
+                    self.core.run(now, self._message, "library")
+                self.schedule.at(self.core.free_at, self._end, calls.popleft().operation)
+                # The next call need not wait for an event.
+                self._wake()
+            self._charge()
+        self._calling = False
+        self._settle()
+
+    def _end(self, operation: ModelOperation) -> None:
+        operation.done = True
+        self.check()
+
+    def _charge(self) -> int:
+        """Charge the core for the data that the library has moved; return the number of bytes written."""
+        layer, costs = self.layer, self.costs
+        moved = (
+            layer.written.length,
+            layer.send_copies.length,
+            layer.receive_copies.length,
+            self.port.program.length,
+            layer.counts["replies"],
+        )
+        if moved == self._moved:
+            return 0
+        written, sent, received, own, replies = (new - old for new, old in zip(moved, self._moved, strict=True))
+        self._moved = moved
+        # To write data to the adapter is the copy.
+        cold = max(sent - written, 0) + (own if self._sending else 0)
+        warm = received + (0 if self._sending else own)
+        cost = cold * costs.copy_cold + warm * costs.copy_warm + replies * costs.call + self._written(written)
+        self.core.run(self.schedule.now, cost, "library")
+        return written
 
     def _written(self, length: int) -> float:
-        """The time in which the processor writes a header and ``length`` bytes to the adapter."""
-        whole = length + HEADER
-        if self._path.combined:
-            return -(-whole // LINE) * self._costs.pio_line
-        return -(-whole // WORD) * self._costs.pio_word
+        """The time in which the core writes ``length`` bytes to the adapter."""
+        if self._facts.combines:
+            return -(-length // LINE) * self.costs.pio_line
+        return -(-length // WORD) * self.costs.pio_word
+
+    # The adapter
+
+    def _emit(self, frame: ModelFrame) -> None:
+        """Hand a frame to the adapter: now, or at its moment of the call."""
+        length, ready = len(frame.data), self.schedule.now
+        if self._calling:
+            length -= min(self._charge(), length)
+            cost = self._written(HEADER.size) + (self.costs.request if self._asks else 0.0)
+            ready = self.core.run(ready, cost, "library")
+        if self._calling or length:
+            # The adapter's own frames without data overtake those that the core is still preparing.
+            self._handed = ready = max(ready, self._handed)
+        self.schedule.at(ready, self._transmit, packed(self.layer.number, frame), length)
+
+    def _transmit(self, raw: bytes, length: int) -> None:
+        """Transfer ``length`` bytes of a frame from memory, and send it."""
+        costs = self.costs
+        started = max(self.schedule.now, self._adapter) + self._frame + (costs.dma_start if length else 0.0)
+        self._adapter = started + length * costs.to_adapter
+        ready = started if self._facts.immediate else self._adapter
+        self._link = max(max(ready, self._link) + len(raw) * 8e9 / costs.line, self._adapter)
+        # A sender whose message must be delivered waits for the transfer of its memory only.
+        held = bool(length) and self._until_delivered
+        self.schedule.at(round(self._link + self._transit), self.peer.arrive, raw, held)
+        if not held:
+            self.schedule.at(round(self._adapter) if length else self.schedule.now, self.release)
+
+    def release(self) -> None:
+        """Forget a frame that has left."""
+        self.layer.outgoing.popleft()
+        self._wake()
+
+    def arrive(self, raw: bytes, held: bool) -> None:
+        """Transfer a frame to memory, unless it is for the adapter; a sender waits until it is taken if ``held``."""
+        costs = self.costs
+        self._delivery = max(self.schedule.now, self._delivery) + self._frame
+        if raw[_KIND_OFFSET] not in _FOR_ADAPTERS:
+            self._delivery += costs.dma_start + len(raw) * costs.from_adapter
+        self.schedule.at(round(self._delivery), self._deliver, raw, held)
+
+    def _deliver(self, raw: bytes, held: bool) -> None:
+        self._held += held
+        self._inlet.arrive(self.peer.rank, raw, self.schedule.now)
+        self._settle()
+        self._wake()
+
+    def _settle(self) -> None:
+        """Hand over what the layer takes now, and note when it has something to do next."""
+        received = self.layer.counts["frames received"]
+        self._inlet.advance(self.schedule.now)
+        if self._inlet.stopped_at is None:
+            held, self._held = self._held, 0
+            for _ in range(held):
+                self.peer.release()
+        if self.layer.counts["frames received"] > received:
+            self._wake()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Schedule the next deadline of the layer, or the reset of the stopped link."""
+        stopped = self._inlet.stopped_at
+        due = [
+            each for each in (self.layer.deadline(), None if stopped is None else stopped + RESET) if each is not None
+        ]
+        if due and (self._due is None or min(due) < self._due):
+            self._due = min(due)
+            self.schedule.at(self._due, self._expire, self._due)
+
+    def _expire(self, due: int) -> None:
+        if due != self._due:
+            return
+        self._due = None
+        self.layer.expire(self.schedule.now)
+        self._settle()
+        self._wake()
 
 
-def numbers_of(costs: Costs) -> dict[FittedNumber, float]:
-    """The numbers to which a table was fitted, with what the model finds."""
-    pairs = {each.name: LibraryPair(costs, each) for each in LIBRARIES}
-    numbers = {}
-    for each in costs.fitted_to:
-        pair, size = pairs[each.name], int(each.x)
-        if each.series == "bandwidth":
-            numbers[each] = size / pair.interval(size) * 1e3
-        else:
-            numbers[each] = (pair.interval(size) if each.series == "g" else pair.half_round_trip(size)) / 1e3
-    return numbers
+class LibraryFabric(ModelFabric):
+    """Two ranks with one of the models, named as a carrier; ``depth`` messages of up to ``size`` bytes in flight."""
 
+    def __init__(self, costs: Costs, carrier: str, *, size: int, depth: int, delay: float = 0.0) -> None:
+        super().__init__()
+        model, copied = model_of(carrier)
+        ranks = [
+            LibraryRank(rank, self.schedule, costs, model, copied=copied, size=size, depth=depth, delay=delay)
+            for rank in range(2)
+        ]
+        for each in ranks:
+            each.connect(ranks[1 - each.rank])
+        self.ranks.extend(ranks)
 
-def fit(costs: Costs, names: Sequence[str] = MYRINET_FITTED, steps: int = 12) -> Costs:
-    """Fit the values ``names`` of a table to the numbers that it states, by least squares of their ratios.
-
-    The fit starts at the present values and is weakly bound to them, so that a value on which no number depends is
-    unchanged.
-    """
-    start = np.log([getattr(costs, each) for each in names])
-
-    def table(values: NDArray[np.float64]) -> Costs:
-        fitted: dict[str, Any] = dict(zip(names, map(float, np.exp(values)), strict=True))
-        return replace(costs, **fitted)
-
-    def errors(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.array([log(found / each.value) for each, found in numbers_of(table(values)).items()])
-
-    values, unit = start, np.eye(len(names))
-    for _ in range(steps):
-        error = errors(values)
-        slopes = np.array([(errors(values + _FIT_CHANGE * each) - error) / _FIT_CHANGE for each in unit]).T
-        weighted = np.vstack([slopes, _FIT_WEIGHT * unit])
-        step, *_ = np.linalg.lstsq(weighted, -np.concatenate([error, _FIT_WEIGHT * (values - start)]), rcond=None)
-        values = values + np.clip(step, -0.5, 0.5)
-    return table(values)
+    @property
+    def cores(self) -> list[list[ModelCore]]:
+        """The core of each host."""
+        return [[each.core] for each in self.ranks]

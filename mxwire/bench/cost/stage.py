@@ -9,9 +9,11 @@ from typing import Any, Final
 from mxwire.bench.channels.carriers import is_host, mtu_refusal
 from mxwire.bench.channels.virtual import RankThread
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
+from mxwire.bench.cost.libraries import LibraryFabric
 from mxwire.bench.cost.ranks import ModelFabric
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
+from mxwire.bench.models.catalogue import is_model
 from mxwire.bench.record import VIRTUAL_TIME, Conditions
 from mxwire.bench.stage import Found, StageError, StudyStage
 from mxwire.bench.worker import SideSetup, run_role
@@ -57,14 +59,24 @@ class VirtualStage(StudyStage):
             return StreamFabric(self.tables[0], ranks, mtu=self._mtu, coalescing=coalescing, delay=delay, blocks=blocks)
         return EndpointFabric(hosts, ranks, delay=delay, blocks=blocks)
 
-    def _pair(self, carrier: str) -> ModelFabric:
+    def _pair(self, parameters: Found) -> ModelFabric:
+        carrier = str(parameters.get("carrier"))
         if carrier == "tcp":
             return self.fabric(None)
+        if is_model(carrier):
+            sizes = parameters.get("sizes", [parameters.get("size", 0)])
+            depth, delay = parameters.get("depth", 2), self._delay * SECOND
+            return LibraryFabric(self.tables[0], carrier, size=max(sizes), depth=depth, delay=delay)
         dialect = as_dialect(carrier)
         return self.fabric([self.host_options(place, dialect) for place in range(len(self.tables))])
 
     def can_use(self, carrier: str) -> str | None:
-        """Return the reason why a carrier cannot be used: there are models of mxwire's hosts and of TCP."""
+        """Return the reason why a carrier cannot be used: there are mxwire's hosts, TCP and libraries."""
+        if is_model(carrier):
+            named = self.tables[0].name
+            return (
+                None if self.tables[0].firmware else f"the cost table {named} has no costs of an adapter with firmware"
+            )
         if carrier == "tcp":
             return None if self.tables[0].models_tcp else f"the cost table {self.tables[0].name} has no costs of TCP"
         if not is_host(carrier) or "xdp" in carrier:
@@ -76,7 +88,7 @@ class VirtualStage(StudyStage):
         raise StageError(f"{role}: not in virtual time")
 
     def _run(self, role: str, parameters: Found) -> tuple[Found, Found]:
-        fabric = self._pair(str(parameters.get("carrier")))
+        fabric = self._pair(parameters)
         request = {"role": role, "parameters": parameters}
         threads = []
         for rank in fabric.ranks:

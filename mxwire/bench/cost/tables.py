@@ -141,7 +141,7 @@ CLOVERTOWN, CLOVERTOWN_1G, MX_FIRMWARE, MYRINET = TABLES.values()
 COALESCING_10G: Final = 62_700.0
 """Delay in ns of the interrupts of the 10G adapter in its default mode, derived from the paper's half round trips."""
 MYRINET_FITTED: Final = ("call", "copy_cold", "copy_warm", "pio_line", "protection", "reliability", "request")
-"""Values that :func:`mxwire.bench.cost.libraries.fit` finds."""
+"""Values that :func:`mxwire.bench.claims.library_study.fit` finds."""
 HERE: Final = "here"
 """Name of the table of this machine."""
 

@@ -192,6 +192,7 @@ class ActiveLayer(ModelLayer):
             self.answer(source, NO_HANDLER, ())
 
     def _return_token(self, source: Address, frame: ModelFrame) -> None:
+        self.counts["replies"] += 1
         self.tokens[source] = self.tokens.get(source, TOKENS) + 1
         if self.tokens[source] > TOKENS:
             self.tokens[source] = TOKENS

@@ -214,8 +214,8 @@ def management(name: str) -> str:
     return "dynamic, on demand" if found else "not at all"
 
 
-def _long(name: str) -> MessageStream:
-    return MessageStream(name, 4, LONG, copied=True).run()
+def _long(name: str, *, copied: bool = True) -> MessageStream:
+    return MessageStream(name, 4, LONG, copied=copied).run()
 
 
 def send(name: str) -> str:
@@ -338,9 +338,9 @@ def looks(senders: int) -> dict[str, float]:
     return {"vmmc2": count / senders, "pm": senders / max(calls, 1)}
 
 
-def copies(name: str) -> tuple[float, float]:
-    """Copies per byte of a long message from and to any memory, at the sender and at the receiver."""
-    return _long(name).copies()
+def copies(name: str, *, copied: bool = True) -> tuple[float, float]:
+    """Copies per byte of a long message, at the sender and at the receiver: from and to any memory if ``copied``."""
+    return _long(name, copied=copied).copies()
 
 
 def delivered(name: str, count: int) -> tuple[int, str]:

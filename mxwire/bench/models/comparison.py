@@ -1,8 +1,10 @@
 """The study ``models``: LogP, three bandwidths and two patterns of all models, beside the null model.
 
-The series of :mod:`mxwire.bench.logp` have one curve per carrier: models, and mx, tcp and udp. A model runs within the
-calls of its side, which also do the adapter's work. The rate of the null model, which has the same frames and no
-library, is the ceiling: the others' share of it is printed. Further series:
+The series of :mod:`mxwire.bench.logp` have one curve per carrier: models, and mx, tcp and udp; messages above 4 KiB
+have bandwidths only, as in the paper. A model runs within the calls of its side, which also do the adapter's work. The
+rate of the null model, which has the same frames and no library, is the ceiling: the others' share of it is printed.
+Nothing keeps a library without flow control from sending more than the rings of its partner hold, so at most a MiB is
+in flight at a time. Further series:
 
 * ``o_s, burst`` and ``o_r, knee`` (µs, over ``size``): the paper's own methods for Active Messages, all of whose
   requests are answered. o_s is the time per request of bursts that need no reply, since they are shorter than the
@@ -16,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, LogpStudy, expanded, logp_figures
+from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, LogpStudy, expanded, logp_figures, window_of
 from mxwire.bench.models.active_messages import TOKENS
 from mxwire.bench.models.catalogue import COPIED, MODELS, OTHERS, VARIANTS, check_model, is_model
 from mxwire.bench.record import Measurement, Recording, Series
@@ -44,9 +46,16 @@ _WORKS: Final = (25, 50, 75, 100, 125, 150, 200)
 _AT_KNEE: Final = 1.1
 """Factor by which work may lengthen the interval and still count as idle time."""
 _SHORTEST: Final = 4
-_LONGEST_BURST: Final = 4096
-"""Length of the longest request."""
-_SECTION_NS: Final = 10_000_000
+_LONGEST: Final = 4096
+"""Length of the longest message whose LogP is measured, and of the longest request."""
+_WINDOW: Final = 64
+"""Messages in flight of a flood: several times the tokens, credits and buffers of the libraries."""
+_FLOOD: Final = 10 * TOKENS
+_BURSTS: Final = 20
+_SECTION_NS: Final = 5_000_000
+"""Duration of each part of a point in a round, unless a few operations take longer."""
+_MOST: Final = 100
+_FEWEST: Final = 2
 
 
 def compared(names: Sequence[str]) -> list[str]:
@@ -70,64 +79,95 @@ def compare_models(
     recording = options.begin(STUDY, stage.conditions)
     carriers = compared(names)
     sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
-    LogpStudy(stage, recording, options, sizes).run(carriers)
     # A study replaces the series of its recording when it ends.
     rest = Recording(STUDY, recording.conditions)
     try:
-        _measure_rest(stage, rest, options, [each for each in carriers if is_model(each)], sizes)
+        short = tuple(each for each in sizes if each <= _LONGEST)
+        if short:
+            LogpStudy(stage, recording, options, short, _WINDOW).run(carriers)
+        ComparisonStudy(stage, rest, options, sizes).run(carriers)
     finally:
-        recording.series += rest.series
-        recording.remarks += rest.remarks
-        recording.complete &= rest.complete
+        recording.join(rest)
     return recording
 
 
-def _measure_rest(
-    stage: StudyStage, recording: Recording, options: StudyOptions, models: list[str], sizes: tuple[int, ...]
-) -> None:
-    points = Points(recording)
-    points.declare("µs", BURST, KNEE, *PATTERNS)
-    contestants: dict[str, Callable[[int], None]] = {}
-    for name in models:
-        lengths = [each for each in sizes if each % _SHORTEST == 0]
-        for carrier in (name, name + COPIED):
-            contestants[f"{carrier}, patterns"] = partial(_patterns, stage, points, options, carrier, lengths)
-        if name in ACTIVE:
-            lengths = [each for each in sizes if each <= _LONGEST_BURST]
-            contestants[f"{name}, bursts"] = partial(_active_messages, stage, points, options, name, lengths)
-    with kept(recording, points):
-        Turns(recording, options.progress).play(contestants, options.rounds, warm_up=options.warm_up)
+class ComparisonStudy:
+    """Bandwidths, requests and patterns: the part of the comparison beside LogP. Lengths are in bytes."""
 
+    def __init__(self, stage: StudyStage, recording: Recording, options: StudyOptions, sizes: Sequence[int]) -> None:
+        self._stage = stage
+        self._recording = recording
+        self._options = options
+        self._sizes = sizes
+        self._points = Points(recording)
+        self._points.declare("MB/s", BANDWIDTH)
+        self._points.declare("µs", BURST, KNEE, *PATTERNS)
+        self._spin = stage.spins and not options.quick
+        self._ns: dict[tuple[str, int], float] = {}
+        """Time per operation in the warm-up, by carrier and size."""
 
-def _patterns(
-    stage: StudyStage, points: Points, options: StudyOptions, carrier: str, sizes: list[int], number: int
-) -> None:
-    spin = stage.spins and not options.quick
-    for pattern in PATTERNS:
+    def run(self, carriers: Sequence[str]) -> None:
+        """Measure, and fill the recording."""
+        contestants: dict[str, Callable[[int], None]] = {}
+        long = [each for each in self._sizes if each > _LONGEST]
+        short = [each for each in self._sizes if each <= _LONGEST]
+        words = [each for each in self._sizes if each % _SHORTEST == 0]
+        for name in [each for each in carriers if self._stage.can_use(each) is None]:
+            if long:
+                contestants[f"{name}, bandwidths"] = partial(self._bandwidths, name, long)
+            if name.removesuffix(COPIED) in ACTIVE and short:
+                contestants[f"{name}, requests"] = partial(self._requests, name, short)
+            # No table has the costs of a program that uses its data.
+            if is_model(name) and not self._stage.virtual:
+                for carrier in (name, name + COPIED):
+                    contestants[f"{carrier}, patterns"] = partial(self._patterns, carrier, words)
+        with kept(self._recording, self._points):
+            rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
+            Turns(self._recording, self._options.progress).play(contestants, rounds, warm_up=warm_up)
+
+    def _play(self, role: str, carrier: str, sizes: list[int], **more: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+        active, passive = self._stage.run(role, carrier=carrier, spin=self._spin, sizes=sizes, **more)
+        marks = [each for side in (active, passive) for each in round_marks(side, spinning=self._spin)]
+        return active["points"], tuple(dict.fromkeys((*self._stage.marks, *marks)))
+
+    def _count(self, carrier: str, size: int, least: int = _FEWEST) -> int:
+        """The number of operations of a part: few, if one takes long or its time is not known yet."""
+        ns = self._ns.get((carrier, size))
+        return least if ns is None else max(least, min(int(_SECTION_NS / ns), _MOST))
+
+    def _bandwidths(self, carrier: str, sizes: list[int], number: int) -> None:
+        windows = [window_of(size) for size in sizes]
+        counts = [self._count(carrier, size) for size in sizes]
+        more = {"counts": counts, "windows": windows, "depth": max(windows)}
+        found, marks = self._play("bandwidths", carrier, sizes, **more)
         for size in sizes:
-            count = options.operations(size + 50_000, _SECTION_NS)
-            found, _ = stage.run(pattern, carrier=carrier, spin=spin, size=size, count=count, depth=QUEUED)
-            if number >= 0:
-                marks = (*stage.marks, *round_marks(found, spinning=spin))
-                points.add(pattern, carrier, found["interval"] / 1e3, marks=marks, size=size)
+            each = found[str(size)]
+            self._ns[carrier, size] = each["both"]
+            rates = size / each["gap"], size / each["trip"], 2 * size / each["both"], size / each["both"]
+            for kind, rate in zip(BANDWIDTHS, rates, strict=True):
+                if number >= 0:
+                    self._points.add(BANDWIDTH, f"{carrier}, {kind}", rate * 1e3, marks=marks, size=size)
 
+    def _patterns(self, carrier: str, sizes: list[int], number: int) -> None:
+        queued = [min(QUEUED, window_of(size)) for size in sizes]
+        key = f"{carrier}, patterns"
+        counts = [self._count(key, size, each) for size, each in zip(sizes, queued, strict=True)]
+        found, marks = self._play("used data", carrier, sizes, counts=counts, numbers=queued, depth=max(queued))
+        for size in sizes:
+            each = found[str(size)]
+            self._ns[key, size] = each[PATTERNS[-1]]
+            for pattern in PATTERNS if number >= 0 else ():
+                self._points.add(pattern, carrier, each[pattern] / 1e3, marks=marks, size=size)
 
-def _active_messages(
-    stage: StudyStage, points: Points, options: StudyOptions, carrier: str, sizes: list[int], number: int
-) -> None:
-    spin = stage.spins and not options.quick
-    for size in sizes:
-        run = partial(stage.run, carrier=carrier, spin=spin, size=size, depth=2 * TOKENS)
-        sent = run("bursts", number=TOKENS // 2, repetitions=options.operations(100_000, _SECTION_NS))[0]["median"]
-        flood = partial(run, "flood", count=options.operations(50_000, _SECTION_NS) + 2 * TOKENS, window=TOKENS)
-        gap = flood()[0]["interval"]
-        loaded = {}
-        for each in _WORKS:
-            work = int(gap * each / 100)
-            loaded[work] = flood(work=work)[0]["interval"]
-        if number >= 0:
-            points.add(BURST, carrier, sent / 1e3, marks=stage.marks, size=size)
-            points.add(KNEE, carrier, (gap - sent - idle_time(gap, loaded)) / 1e3, marks=stage.marks, size=size)
+    def _requests(self, carrier: str, sizes: list[int], number: int) -> None:
+        more = {"number": TOKENS // 2, "repetitions": _BURSTS, "window": TOKENS, "count": _FLOOD, "depth": 2 * TOKENS}
+        found, marks = self._play("requests", carrier, sizes, multiples=list(_WORKS), **more)
+        for size in sizes if number >= 0 else ():
+            each = found[str(size)]
+            gap, sent = each["interval"], each["burst"]
+            knee = gap - sent - idle_time(gap, dict(each["loaded"]))
+            self._points.add(BURST, carrier, sent / 1e3, marks=marks, size=size)
+            self._points.add(KNEE, carrier, knee / 1e3, marks=marks, size=size)
 
 
 def idle_time(gap: float, loaded: dict[int, float]) -> int:

@@ -46,3 +46,7 @@ class ModelFacts:
     elsewhere: tuple[int, int]
     """The same if data are anywhere in user memory."""
     remark: str = ""
+    combines: bool = False
+    """Writes to the adapter are combined into lines."""
+    immediate: bool = False
+    """A frame enters the network while its DMA transfer still runs."""

@@ -44,6 +44,7 @@ FACTS: Final = ModelFacts(
     stages=("-", "L", "L", "L", "-"),
     in_place=(0, 0),
     elsewhere=(1, 1),
+    immediate=True,
 )
 
 
@@ -306,6 +307,11 @@ class PmPort(ModelPort[PmLayer]):
         self._held: list[PmBuffer] = []
         # In place, a message occupies its buffers until the next call.
         layer.provide(self.size // layer.payload)
+
+    def send(self, data: memoryview) -> None:
+        """Begin to send a message; the buffers of the last received one return, or two senders could wait for them."""
+        self.release()
+        super().send(data)
 
     def offer(self, data: memoryview) -> int | None:
         """Fill a buffer, and send it. In place, the data are those that the program has put there."""

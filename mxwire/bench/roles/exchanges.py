@@ -40,7 +40,7 @@ def trips(channel: Channel, sizes: list[int], counts: list[int]) -> dict[str, An
         if channel.active:
             points[str(size)] = summary(times, 2)
             channel.check(size)
-    use = _use(channel, before, frames)
+    use = use_since(channel, before, frames)
     # Both sides must run until a large message has arrived, even the last one.
     channel.barrier()
     return {"points": points, "trips": sum(counts)} | use
@@ -62,7 +62,8 @@ def ping_pong(channel: Channel, size: int, count: int) -> list[int]:
     return times
 
 
-def _use(channel: Channel, before: Any, frames: dict[str, int]) -> dict[str, Any]:
+def use_since(channel: Channel, before: Any, frames: dict[str, int]) -> dict[str, Any]:
+    """The use of the processor since ``before``, and the frames since their counts were ``frames``."""
     after = channel.frames()
     return {
         "use": (read_use() - before).record(),
@@ -86,7 +87,7 @@ def flood(
     interval = (_send_all if sends else _receive_all)(channel, size, count, window, work)
     if not sends:
         channel.check(size)
-    use = _use(channel, before, frames)
+    use = use_since(channel, before, frames)
     channel.barrier()
     return ({"interval": interval} if channel.active else {}) | use
 
@@ -200,7 +201,7 @@ def simultaneous(channel: Channel, size: int, count: int) -> dict[str, Any]:
         channel.exchange(size)
     interval = (channel.clock() - begun) / count
     channel.check(size)
-    use = _use(channel, before, frames)
+    use = use_since(channel, before, frames)
     channel.barrier()
     return {"interval": interval} | use
 
@@ -249,4 +250,4 @@ def fragments(
             found["both"] = simultaneous(channel, size, count)["interval"]
         if channel.active:
             points[str(size)] = found
-    return {"points": points} | _use(channel, before, frames)
+    return {"points": points} | use_since(channel, before, frames)

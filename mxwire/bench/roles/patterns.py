@@ -1,4 +1,4 @@
-"""Roles for models of libraries: bursts below the room of a library, and two patterns with data that are used.
+"""Roles for the comparison of libraries: requests, three bandwidths, and two patterns with data that are used.
 
 The paper of Araki and others (1998) asks for benchmarks whose data are produced and consumed: in place, or in memory of
 the program's own. The channel decides which of both, since its port makes the copies.
@@ -12,8 +12,9 @@ import numpy as np
 
 from mxwire.bench.channels.channel import Channel
 from mxwire.bench.channels.models import ModelChannel
+from mxwire.bench.processors import read_use
 from mxwire.bench.roles.common import WARM
-from mxwire.bench.roles.exchanges import summary
+from mxwire.bench.roles.exchanges import flood, ping_pong, simultaneous, summary, use_since
 from mxwire.errors import MxwireError
 
 QUEUED: Final = 16
@@ -21,8 +22,27 @@ QUEUED: Final = 16
 _ANSWER: Final = 4
 
 
-def bursts(channel: Channel, size: int, number: int, repetitions: int) -> dict[str, Any]:
-    """Time in ns per send of bursts of ``number`` messages, each burst followed by an answer."""
+def requests(
+    channel: Channel, sizes: list[int], number: int, repetitions: int, window: int, count: int, multiples: list[int]
+) -> dict[str, Any]:
+    """The two measurements that the paper has for Active Messages only, for each size, in ns.
+
+    ``burst`` is the time per send of bursts of ``number`` messages, each followed by an answer. ``interval`` is that of
+    a flood of ``count`` messages, and ``loaded`` has that of floods with work of ``multiples`` hundredths of it.
+    """
+    points: dict[str, Any] = {}
+    for size in sizes:
+        found: dict[str, Any] = {"burst": _bursts(channel, size, number, repetitions).get("median", 0.0)}
+        found["interval"] = flood(channel, size, count, window).get("interval", 0.0)
+        found["loaded"] = []
+        for each in multiples:
+            work = int(found["interval"] * each / 100)
+            found["loaded"].append([work, flood(channel, size, count, window, work).get("interval", 0.0)])
+        points[str(size)] = found
+    return {"points": points}
+
+
+def _bursts(channel: Channel, size: int, number: int, repetitions: int) -> dict[str, Any]:
     channel.barrier()
     clock, times = channel.clock, []
     for _ in range(repetitions):
@@ -40,24 +60,39 @@ def bursts(channel: Channel, size: int, number: int, repetitions: int) -> dict[s
     return summary(times, number) if channel.active else {}
 
 
-def producer_consumer(channel: Channel, size: int, count: int) -> dict[str, Any]:
-    """The active side changes numbers and sends them, the passive one adds them up; time in ns per message."""
-    model = _model(channel)
-    return _timed(model, size, max(count // QUEUED, 1), QUEUED)
+def bandwidths(channel: Channel, sizes: list[int], counts: list[int], windows: list[int]) -> dict[str, Any]:
+    """Times per message in ns: ``trip`` of half a round trip, ``gap`` of a flood, and ``both`` of an exchange."""
+    points: dict[str, Any] = {}
+    before, frames = read_use(), channel.frames()
+    for size, count, window in zip(sizes, counts, windows, strict=True):
+        channel.barrier()
+        times = ping_pong(channel, size, count)
+        gap = flood(channel, size, max(count, 2 * window) + window, window)
+        both = simultaneous(channel, size, count)["interval"]
+        if channel.active:
+            points[str(size)] = {"trip": summary(times, 2)["median"], "gap": gap["interval"], "both": both}
+    return {"points": points} | use_since(channel, before, frames)
 
 
-def central_queue(channel: Channel, size: int, count: int) -> dict[str, Any]:
-    """The passive side serves the active one: it adds up the numbers of each request, and answers it."""
-    return _timed(_model(channel), size, count, 1)
+def used_data(channel: Channel, sizes: list[int], counts: list[int], numbers: list[int]) -> dict[str, Any]:
+    """Both patterns with data that are produced and consumed, for each size; time in ns per message.
 
-
-def _model(channel: Channel) -> ModelChannel:
+    ``producer-consumer``: the active side changes numbers and sends them, the passive one adds them up, and answers
+    each of ``numbers``. ``central queue``: the passive side serves the active one, and answers each request.
+    """
     if not isinstance(channel, ModelChannel):
         raise MxwireError(f"{channel.setup.carrier} is not a model: mxwire bench imb has patterns for mx and tcp")
-    return channel
+    points: dict[str, Any] = {}
+    before, frames = read_use(), channel.frames()
+    for size, count, number in zip(sizes, counts, numbers, strict=True):
+        points[str(size)] = {
+            "producer-consumer": _timed(channel, size, max(count // number, 1), number),
+            "central queue": _timed(channel, size, count, 1),
+        }
+    return {"points": points} | use_since(channel, before, frames)
 
 
-def _timed(channel: ModelChannel, size: int, count: int, number: int) -> dict[str, Any]:
+def _timed(channel: ModelChannel, size: int, count: int, number: int) -> float:
     """Send ``number`` messages before each of ``count`` answers, after a warm-up."""
     channel.barrier()
     warm = max(int(count * WARM), 1)
@@ -79,4 +114,4 @@ def _timed(channel: ModelChannel, size: int, count: int, number: int) -> dict[st
             channel.send(_ANSWER)
     interval = (channel.clock() - begun) / (count * number)
     channel.barrier()
-    return {"interval": interval, "frames": channel.frames()} if channel.active else {}
+    return interval

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mxwire.bench.channels.carriers import check_carrier
+from mxwire.bench.cost.stage import VirtualStage
+from mxwire.bench.cost.tables import MYRINET
 from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED
 from mxwire.bench.models.comparison import (
     BURST,
@@ -34,17 +36,20 @@ def test_messages_pass_through_a_link_as_they_were_sent(name, suffix):
 def test_a_comparison_has_all_series_of_the_study():
     names = ["gam", "vmmc2"]
     with MemoryStage() as stage:
-        recording = compare_models(stage, StudyOptions.of(1, True), names, (4,))
+        recording = compare_models(stage, StudyOptions.of(1, True), names, (4, 65536))
     assert recording.complete, recording.remarks
     by = {each.name: set(each.contestants()) for each in recording.series}
     assert {"gam", "vmmc2", "null"} <= by["RTT/2"]
     assert by[BURST] == by[KNEE] == {"gam"}
+    rates = {each.parameters["size"] for each in recording.named("bandwidth").curve("gam, simultaneous, each way")}
+    assert rates == {4, 65536}
+    assert {each.parameters["size"] for each in recording.named("o_s").measurements} == {4}
     for pattern in PATTERNS:
         assert by[pattern] == {name + how for name in (*names, "null") for how in ("", " copied")}
     text = plain(list(comparison_blocks(recording)), 120)
     for heading in ("LogP at 4 bytes", "its share of that of null", "Active Messages by the methods", "copied"):
         assert heading in text
-    assert text.count("(100%)") == 4
+    assert text.count("(100%)") == 8
     assert len(list(comparison_figures(recording))) == 3
 
 
@@ -71,4 +76,28 @@ def test_models_are_carriers_and_unknown_ones_suggest_the_nearest():
 
 def test_patterns_need_a_model():
     with MemoryStage() as stage, pytest.raises(MxwireError, match="ring is not a model"):
-        stage.run("central queue", carrier="ring", spin=False, size=4, count=1)
+        stage.run("used data", carrier="ring", spin=False, sizes=[4], counts=[1], numbers=[1])
+
+
+def test_long_messages_of_a_library_without_flow_control_are_not_lost():
+    """No more is in flight than the rings hold: a burst of 16 messages of a MiB would lose frames, and take seconds."""
+    with MemoryStage() as stage:
+        recording = compare_models(stage, StudyOptions.of(1, True), ["null"], (1 << 20,))
+    assert recording.complete and not recording.remarks
+    assert [len(each.measurements) for each in recording.series if each.name in PATTERNS] == [2, 2]
+
+
+def test_two_senders_of_pm_do_not_wait_for_buffers_that_both_hold():
+    with MemoryStage() as stage:
+        found, _ = stage.run("simultaneous", carrier="pm", spin=False, size=1 << 20, count=3, depth=2)
+    assert found["interval"] > 0
+
+
+def test_the_comparison_runs_in_virtual_time():
+    with VirtualStage(MYRINET) as stage:
+        recording = compare_models(stage, StudyOptions(), ["gam", "pm"], (4, 16384))
+    assert recording.complete and not recording.remarks
+    assert {"gam, simultaneous", "pm, ping-pong", "null, unidirectional"} <= {
+        each.name for each in recording.named("bandwidth").measurements if each.parameters["size"] == 16384
+    }
+    assert recording.named(BURST).contestants() == ["gam"] and not any(map(recording.named, PATTERNS))
