@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +47,11 @@ sys.dont_write_bytecode = False
 # Each program of a test that imports NumPy would start its threads, which spin for 30 ms; the command does this itself.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Test runs at the same time would see each other's hosts, and fill one peer table. The processes of a run inherit this.
+_own_runtime = None if "MXWIRE_RUNTIME_DIR" in os.environ else tempfile.mkdtemp(prefix="mx")
+if _own_runtime:
+    os.environ["MXWIRE_RUNTIME_DIR"] = _own_runtime
+
 # The settings of the user who runs the tests must not change their results.
 os.environ["MXWIRE_CONFIG"] = os.devnull
 
@@ -53,6 +59,12 @@ os.environ["MXWIRE_CONFIG"] = os.devnull
 # because no test depends on the speed of the machine.
 settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mxwire")
+
+
+def pytest_unconfigure() -> None:
+    """Remove the runtime folder of this run."""
+    if _own_runtime:
+        shutil.rmtree(_own_runtime, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

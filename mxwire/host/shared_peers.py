@@ -60,8 +60,8 @@ _HELD: Final = _IN_USE + 2
 """The byte that processes lock that have the peer with index 0; those of other indexes follow."""
 _OF_ROW: Final = _HELD + NO_PEER_INDEX + 1
 """The byte that is locked while the state of the first row is read and changed; those of other rows follow."""
-_CHANGED_FOR: Final = 0.02
-"""Seconds to wait for another process that changes addresses."""
+_CHANGED_FOR: Final = 1.0
+"""Seconds to wait for another process that changes addresses: on a busy machine it may not run for a while."""
 _LOCKED_FOR: Final = 1.0
 """Seconds to wait for the table, which other processes lock only while they open or remove it."""
 _TABLE: Final = "peers"
@@ -93,6 +93,8 @@ class SharedPeerTable:
         self._folder_lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with suppress(BlockingIOError):
             fcntl.flock(self._folder_lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        self._is_stuck = False
+        """True if another process has not ended its change within the time to wait for it."""
         self._changes = -1
         self._content = bytearray()
         """The rows as they were last read or written."""
@@ -222,13 +224,16 @@ class SharedPeerTable:
 
     @contextmanager
     def _changing(self) -> Iterator[bool]:
-        """Let no other process change addresses; False if one does so for too long, as if it was stopped."""
-        until = time.monotonic() + _CHANGED_FOR
+        """Let no other process change addresses; False if one does so for too long, as if it was stopped, after which
+        it is not waited for again."""
+        until = time.monotonic() + (0 if self._is_stuck else _CHANGED_FOR)
         while not self._file.try_lock(_CHANGE):
             if time.monotonic() > until:
+                self._is_stuck = True
                 yield False
                 return
             time.sleep(0.0001)
+        self._is_stuck = False
         try:
             self._read()
             yield True

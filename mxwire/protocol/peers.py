@@ -208,7 +208,9 @@ class PeerTable:
         if peer is None:
             raise LocalProtocolError(
                 Status.NO_RESOURCES,
-                f"the peer table is full ({self.maximum} entries, all in use): {mac_text(address)} not entered",
+                f"the peer table is full ({self.maximum} entries, all in use)"
+                f"{'' if self._sharing is None else ', or another process has stopped while it changed the table'}: "
+                f"{mac_text(address)} not entered",
             )
         peer.name = name
         return peer

@@ -7,8 +7,9 @@ import os
 import resource
 import subprocess
 import textwrap
+import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -202,6 +203,18 @@ def test_rows_of_killed_processes_are_used_again(folder, monkeypatch):
     assert sorted(table.place_of(address(each)) for each in (3, 4, 5)) == [1, 2, 3]
     assert table.place_of(address(6)) == 5
     table.close()
+
+
+def test_another_process_that_does_not_run_for_a_while_in_its_change_is_waited_for(folder):
+    one, two = SharedPeerTable(folder, ["a"]), SharedPeerTable(folder, ["a"])
+    with ExitStack() as changing:
+        assert changing.enter_context(one._changing())
+        ending = threading.Timer(0.2, changing.close)
+        ending.start()
+        assert two.place_of(address(1)) == 0
+        ending.join()
+    for each in (one, two):
+        each.close()
 
 
 def test_another_process_that_never_ends_its_change_is_not_waited_for(folder):

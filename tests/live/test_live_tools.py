@@ -307,7 +307,8 @@ def test_capture_writes_frames_with_names_and_statistics(served, tmp_path):
     assert done.code == 130
     [summary] = done.objects
     assert list(summary) == ["type", "interface", "frames", "bytes", "dropped", "seconds", "files", "names"]
-    assert summary["names"] == {text(served[0].address): "alpha:0"}
+    # The other host may request the name of this one, too, if no program here had it before.
+    assert summary["names"].items() >= {text(served[0].address): "alpha:0"}.items()
     assert (summary["files"], summary["dropped"]) == ([str(file)], 0)
     frames = decoded(file)
     assert len(frames) == summary["frames"]
