@@ -47,7 +47,7 @@ class ExtcapInterface:
     title: str
     command: Callable[[], click.Command]
     """The command whose options the interface offers."""
-    tabs: dict[str, tuple[str, ...]]
+    tabs: dict[str, str]
     """Names of the options by tab of Wireshark's dialog."""
     capture: Callable[[list[str]], None]
     """Capture to standard output, with options of the command."""
@@ -157,37 +157,10 @@ INTERFACES: Final = (
         "MXoE: simulated network",
         _named("simulate"),
         {
-            "Hosts": (
-                "seed",
-                "hosts",
-                "messages",
-                "workload",
-                "dialect",
-                "profile",
-                "processes",
-                "local",
-                "interfaces",
-                "discovery",
-                "largest",
-                "resend_maximum",
-                "gap",
-                "at",
-            ),
-            "Network": (
-                "loss",
-                "duplicate",
-                "reorder",
-                "corrupt",
-                "tamper",
-                "delay",
-                "jitter",
-                "held",
-                "coalescing",
-                "partition",
-                "filter",
-                "mtu",
-            ),
-            "Incidents": ("kill", "crash", "pause", "stall", "faults"),
+            "Hosts": "seed hosts messages workload dialect profile processes local interfaces discovery largest "
+            "resend_maximum gap at",
+            "Network": "loss duplicate reorder corrupt tamper delay jitter held coalescing partition filter mtu",
+            "Incidents": "kill crash pause stall faults",
         },
         _simulate,
     ),
@@ -195,23 +168,14 @@ INTERFACES: Final = (
         "mxwire-live",
         "MXoE: interface of this computer",
         _named("capture"),
-        {"Capture": ("interface", "ethertype", "peers", "no_promiscuous", "snap_length", "buffer", "comment")},
+        {"Capture": "interface ethertype peers no_promiscuous snap_length buffer comment"},
         _capture_here,
     ),
     ExtcapInterface(
         "mxwire-ssh",
         "MXoE: interface of a remote host, through SSH",
         lambda: REMOTE,
-        {
-            "Remote host": (
-                "remote_host",
-                "remote_interface",
-                "remote_sudo",
-                "remote_program",
-                "ethertype",
-                "ssh_options",
-            )
-        },
+        {"Remote host": "remote_host remote_interface remote_sudo remote_program ethertype ssh_options"},
         _capture_there,
     ),
 )
@@ -237,7 +201,7 @@ def interface_lines() -> Iterator[str]:
 def argument_lines(interface: ExtcapInterface, only: str | None = None) -> Iterator[str]:
     """The answer to ``--extcap-config``, or the values of the argument ``only``, which Wireshark requests again."""
     options = {each.name: each for each in interface.command().params if isinstance(each, click.Option)}
-    names = [(tab, options[name]) for tab, members in interface.tabs.items() for name in members]
+    names = [(tab, options[name]) for tab, members in interface.tabs.items() for name in members.split()]
     for number, (tab, option) in enumerate(names):
         call = max(option.opts, key=len)
         offered = _offered(option)

@@ -31,7 +31,7 @@ from mxwire.cli.options import (
 )
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError, write_file
-from mxwire.report.document import Block, Column, Heading, Row, Table, show
+from mxwire.report.document import Block, Heading, Row, Table, columns_of, show
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
@@ -376,10 +376,9 @@ def _show_list(as_json: bool) -> None:
             for each in items:
                 click.echo(json_line({"record": record, **asdict(each)}))
         return
-    name, description = Column("name", code=True), Column("description", wraps=True)
     rows = [Row((each.name, each.dialect, each.description)) for each in implementations]
-    blocks: list[Block] = [Heading("Implementations"), Table((name, Column("dialect"), description), tuple(rows))]
+    blocks: list[Block] = [Heading("Implementations"), Table(columns_of("`name, dialect, ~description"), tuple(rows))]
     rows = [Row((each.name, each.group, each.description)) for each in cases]
-    blocks += [Heading("Cases"), Table((name, Column("group"), description), tuple(rows))]
+    blocks += [Heading("Cases"), Table(columns_of("`name, group, ~description"), tuple(rows))]
     rows = [Row((each.name, each.description)) for each in impairments]
-    show([*blocks, Heading("Impairments"), Table((name, Column("effect", wraps=True)), tuple(rows))])
+    show([*blocks, Heading("Impairments"), Table(columns_of("`name, ~effect"), tuple(rows))])

@@ -30,7 +30,7 @@ from mxwire.replay.stateful.conversation import FIRST_INDEX
 from mxwire.replay.stateful.live_play import play_live, refuse_long
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.replay.stateful.simulated_play import play_simulated
-from mxwire.report.document import Column, Paragraph, Row, Table, show
+from mxwire.report.document import Paragraph, Row, Table, columns_of, show
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_or_auto
 from mxwire.words import count_of
@@ -198,12 +198,7 @@ def _keep(options: ReplayOptions, script: ReplayScript, stack: ExitStack) -> Kee
 # Report
 
 
-_COLUMNS: Final = (
-    Column("whose"),
-    Column("rule", code=True),
-    Column("count", right=True),
-    Column("difference", wraps=True),
-)
+_COLUMNS: Final = columns_of("whose, `rule, #count, ~difference")
 
 
 class _HostReplayReport(EventReport):

@@ -19,7 +19,7 @@ from mxwire.cli.live_options import MEETING_POINT, LiveOptions
 from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
-from mxwire.report.document import Column, Paragraph, Row, Table, show
+from mxwire.report.document import Paragraph, Row, Table, columns_of, show
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured
 from mxwire.words import count_of
@@ -74,7 +74,7 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
         return
     if not scripts:
         raise MxwireError(f"no scenario tests {' or '.join(rules)}")
-    columns = (Column("name", code=True), Column("title and rules", wraps=True))
+    columns = columns_of("`name, ~title and rules")
     rows = tuple(Row((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip())) for each in scripts)
     show(
         [Table(columns, rows), Paragraph(f"{count_of(len(scripts), 'scenario')}; mxwire scenario show NAME shows one.")]

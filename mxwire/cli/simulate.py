@@ -19,7 +19,18 @@ from mxwire.cli.notes import wrote
 from mxwire.cli.option_class import takes
 from mxwire.cli.progress import bar
 from mxwire.errors import OptionError
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns, show
+from mxwire.report.document import (
+    Block,
+    Column,
+    Heading,
+    Listing,
+    Paragraph,
+    Row,
+    Table,
+    columns_of,
+    number_columns,
+    show,
+)
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import terminal_width
 from mxwire.units import MICROSECOND, SECOND
@@ -432,7 +443,7 @@ def _exhaustive_table(plays: list[ExhaustivePlay]) -> Block:
 
 
 def _table(rows: Mapping[str, Any]) -> Block:
-    columns = (Column("property"), Column("value", right=True))
+    columns = columns_of("property, #value")
     return Table(columns, tuple(Row((name, str(value))) for name, value in rows.items()))
 
 

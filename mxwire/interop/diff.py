@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from mxwire.interop.result import INTERRUPTED, Cell, InteropReport
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
+from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of
 from mxwire.report.json_line import keyed_line
 from mxwire.rules import Verdict
 from mxwire.words import printable
@@ -100,7 +100,7 @@ def _kind(was: Cell, now: Cell) -> Kind | None:
 
 SHOWN: Final = 20
 """Changes shown per kind by default; those of ``worse`` are always shown."""
-_COLUMNS: Final = (Column("verdict"), Column("cell and reason", wraps=True))
+_COLUMNS: Final = columns_of("verdict, ~cell and reason")
 _TITLES: Final = {"worse": "Worse", "better": "Better", "new": "New", "gone": "Gone"}
 
 

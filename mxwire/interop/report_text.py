@@ -8,7 +8,17 @@ from typing import Final
 from xml.etree import ElementTree
 
 from mxwire.interop.result import VERDICTS, Cell, InteropReport
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, output_width
+from mxwire.report.document import (
+    Block,
+    Heading,
+    Listing,
+    Paragraph,
+    Row,
+    Table,
+    Verbatim,
+    columns_of,
+    output_width,
+)
 
 SHOWN: Final = 12
 """Maximum number of cells listed per verdict."""
@@ -113,7 +123,7 @@ def cell_blocks(cell: Cell) -> Iterator[Block]:
     if cell.capture is not None:
         rows.append(("capture", cell.capture))
     rows += [("rules", ", ".join(cell.rules)), ("reproduce", cell.command)]
-    columns = (Column("property"), Column("value", wraps=True))
+    columns = columns_of("property, ~value")
     yield Table(columns, tuple(Row((name, text)) for name, text in rows if text))
     if cell.events:
         yield Heading("Events of the applications", 3)
@@ -144,24 +154,16 @@ def _groups(report: InteropReport) -> Table:
         counts = groups.setdefault(group_of[cell.case], Counter())
         counts[cell.verdict] += 1
         counts["works"] += cell.works
-    columns = (
-        Column("group"),
-        Column("cells", right=True),
-        Column("work", right=True),
-        *(Column(each, right=True) for each in VERDICTS),
-    )
     rows = tuple(
         Row(
             (
                 group,
-                str(sum(counts[each] for each in VERDICTS)),
-                str(counts["works"]),
-                *(str(counts[each]) for each in VERDICTS),
+                *map(str, (sum(counts[each] for each in VERDICTS), *(counts[each] for each in ("works", *VERDICTS)))),
             )
         )
         for group, counts in groups.items()
     )
-    return Table(columns, rows)
+    return Table(columns_of(", #".join(("group", "cells", "work", *VERDICTS))), rows)
 
 
 def junit(report: InteropReport) -> str:

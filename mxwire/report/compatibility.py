@@ -10,13 +10,13 @@ from mxwire.analysis.compatibility import CLASSES, Judgement, Side
 from mxwire.analysis.compatibility.judgement import MessageClass
 from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of
 from mxwire.report.pointers import SEE_FRAME
 from mxwire.report.result import Result, column, result
 
-_SHOWS: Final = (Column("observation"), Column("", wraps=True), *number_columns("frames", "first frame"))
-_CLASSES: Final = (Column("class"), Column("covers", wraps=True), Column("works"), Column("reason", wraps=True))
-_SEEN: Final = (Column("messages"), *number_columns("A to B", "B to A"))
+_SHOWS: Final = columns_of("observation, ~, #frames, #first frame")
+_CLASSES: Final = columns_of("class, ~covers, works, ~reason")
+_SEEN: Final = columns_of("messages, #A to B, #B to A")
 _CONCLUSIONS: Final = {
     "yes": "They can communicate.",
     "unknown": "Nothing that was observed prevents it; classes marked unknown were not observed.",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mxwire.analysis.conversations import Connect, Conversation, Follower
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of
 from mxwire.report.messages import COOKED
 from mxwire.report.result import Result, result
 from mxwire.report.times import seconds_text
@@ -15,23 +15,11 @@ from mxwire.wire.enums import ConnectStatus
 from mxwire.words import count_of
 
 _KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
-_SIDES: Final = (
-    *number_columns("#"),
-    *code_columns("host"),
-    *number_columns("endpoint|ep"),
-    *code_columns("session"),
-    *number_columns("frames", "bytes", "TINY", "SMALL", "MEDIUM|MED", "RNDV"),
-    *number_columns("retransmits|rtx", "duplicates|dup", "acks alone|acks", "nacks"),
+_SIDES: Final = columns_of(
+    "##, `host, #endpoint|ep, `session, #frames, #bytes, #TINY, #SMALL, #MEDIUM|MED, #RNDV, #retransmits|rtx, "
+    "#duplicates|dup, #acks alone|acks, #nacks"
 )
-_CONNECTS: Final = (
-    *number_columns("#", "seconds"),
-    *code_columns("initiator"),
-    *number_columns("endpoint", "number"),
-    *code_columns("key"),
-    *number_columns("requests"),
-    Column("answer"),
-    *number_columns("ms"),
-)
+_CONNECTS: Final = columns_of("##, #seconds, `initiator, #endpoint, #number, `key, #requests, answer, #ms")
 
 
 # Results
@@ -162,7 +150,7 @@ def conversation_blocks(listed: ListedConversations) -> list[Block]:
     shown += [Table(_SIDES, rows), Heading("Connects", 3), Table(_CONNECTS, tuple(connects))]
     remarks = [Row((str(each.conversation), text)) for each in chosen for text in _remarks(each)]
     if remarks:
-        columns = (Column("#", right=True), Column("remark", wraps=True))
+        columns = columns_of("##, ~remark")
         shown += [Heading("Remarks", 3), Table(columns, tuple(remarks))]
     if listed.forgotten:
         forgotten = count_of(listed.forgotten, "earlier conversation")

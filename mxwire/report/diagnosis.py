@@ -11,7 +11,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import SEVERITIES, Confidence, seconds
 from mxwire.analysis.diagnosis.losses import DirectionLoss
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of
 from mxwire.report.json_line import keyed_line
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.report.result import Result, column, internal, result, table
@@ -406,7 +406,7 @@ def diagnosis_line(diagnosis: Diagnosis) -> str:
 
 def catalogue_table() -> Table:
     """All diagnoses as a table."""
-    columns = Column("id", code=True), Column("title", wraps=True)
+    columns = columns_of("`id, ~title")
     return Table(columns, tuple(Row((each.id, each.title)) for each in catalogue()))
 
 

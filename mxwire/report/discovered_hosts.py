@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mxwire.report.document import Column, Row, Table
+from mxwire.report.document import Row, Table, columns_of
 from mxwire.report.times import duration_text
 
-_HOSTS: Final = (
-    Column("address", code=True),
-    Column("name", code=True),
-    Column("index", right=True),
-    Column("dialect"),
-    Column("answer", right=True),
-    Column("remarks", wraps=True),
-)
+_HOSTS: Final = columns_of("`address, `name, #index, dialect, #answer, ~remarks")
 
 
 def hosts_table(records: Sequence[Mapping[str, Any]]) -> Table:

@@ -31,6 +31,7 @@ _GAP = "  "
 _NARROW_GAP = " "
 _ADDRESS_END = len("00:00:00")
 _TIME = re.compile(r"(\d) (s|ms|us)\b")
+_MARKS = ("#", "`", "~")
 _SMALLEST_COLUMN = 8
 """Minimum width of a column that wraps, unless its longest word is shorter."""
 
@@ -79,6 +80,19 @@ class Column:
     """True if the column contains identifiers rather than prose."""
     short: str = ""
     """The heading on a terminal that is too narrow for the table."""
+
+
+def columns_of(headings: str) -> tuple[Column, ...]:
+    """Columns by their headings, separated by commas: # is before numbers, ` before identifiers, ~ before wrapped text.
+
+    ``#retransmits|rtx`` has the short heading rtx.
+    """
+    found = []
+    for each in headings.split(", "):
+        mark, heading = (each[0], each[1:]) if each[:1] in _MARKS else ("", each)
+        heading, _, short = heading.partition("|")
+        found.append(Column(heading, right=mark == "#", wraps=mark == "~", code=mark == "`", short=short))
+    return tuple(found)
 
 
 def number_columns(*headings: str) -> tuple[Column, ...]:

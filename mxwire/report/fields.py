@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mxwire.analysis.marks import FLAGS
 from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.frames import FrameBatch
-from mxwire.report.document import Block, Column, Paragraph, Row, Table
+from mxwire.report.document import Block, Paragraph, Row, Table, columns_of
 from mxwire.report.formats import type_names, views
 from mxwire.report.json_line import json_line
 from mxwire.texts import table_rows
@@ -50,12 +50,7 @@ def fields_table() -> Table:
         repeated = each.name == before
         rows.append(Row(("" if repeated else each.name, "" if repeated else each.data_type, where, each.meaning)))
         before = each.name
-    columns = (
-        Column("field", code=True),
-        Column("type", code=True),
-        Column("packet types", wraps=True),
-        Column("meaning", wraps=True),
-    )
+    columns = columns_of("`field, `type, ~packet types, ~meaning")
     return Table(columns, tuple(rows))
 
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from mxwire.errors import MxwireError
 from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, number_columns
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, Verbatim, columns_of
 from mxwire.report.json_line import json_line
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
 from mxwire.wire.dialect import MXOE, Dialect, Family, omx
@@ -22,31 +22,15 @@ from mxwire.words import suggestion
 
 DialectChoice = Literal["both", "mxoe", "omx"]
 
-_DIALECTS: Final[dict[DialectChoice, tuple[Dialect, ...]]] = {
-    "both": (MXOE, omx()),
-    "mxoe": (MXOE,),
-    "omx": (omx(),),
-}
+_DIALECTS: Final[dict[DialectChoice, tuple[Dialect, ...]]] = {"both": (MXOE, omx()), "mxoe": (MXOE,), "omx": (omx(),)}
 _TESTS: Final = (
     "A frame is malformed if it fails one of these checks, in this order; only then does a receiver look at its "
     "endpoints, sessions and peers:"
 )
 
-_OVERVIEW_COLUMNS: Final = (
-    Column("value", right=True),
-    Column("packet type", code=True),
-    Column("section"),
-    Column("header", right=True),
-    Column("dialects"),
-    Column("purpose", wraps=True),
-)
-_FIELD_COLUMNS: Final = (
-    *number_columns("frame", "body", "size"),
-    Column("field", code=True),
-    Column("meaning", wraps=True),
-    Column("section", wraps=True),
-)
-_DIFFERENCE_COLUMNS: Final = (Column("field", code=True), Column("mxoe", wraps=True), Column("omx", wraps=True))
+_OVERVIEW_COLUMNS: Final = columns_of("#value, `packet type, section, #header, dialects, ~purpose")
+_FIELD_COLUMNS: Final = columns_of("#frame, #body, #size, `field, ~meaning, ~section")
+_DIFFERENCE_COLUMNS: Final = columns_of("`field, ~mxoe, ~omx")
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,12 +54,7 @@ class FrameJson(FrameText):
     capture."""
 
     def __init__(
-        self,
-        fields: Sequence[str] | None = None,
-        *,
-        full: bool = False,
-        verbose: bool = False,
-        several: bool = False,
+        self, fields: Sequence[str] | None = None, *, full: bool = False, verbose: bool = False, several: bool = False
     ) -> None:
         self._fields = fields
         self._full = full

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.message_counter import KINDS, SIZE_CLASSES, MessageCounter
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of, number_columns
 from mxwire.report.pointers import SEE_FRAME
 from mxwire.report.result import Result, column, internal, result, table
 from mxwire.report.times import seconds_text, time_text
@@ -246,7 +246,7 @@ def _dialect_block(dialects: Sequence[PairDialect]) -> Block:
 
 
 def _types(found: CaptureContents) -> Table:
-    columns = Column("type", code=True), *number_columns("frames", "bytes")
+    columns = columns_of("`type, #frames, #bytes")
     ordered = sorted(found.types.items(), key=lambda each: -each[1]["frames"])
     return Table(columns, tuple(Row((name, str(each["frames"]), str(each["bytes"]))) for name, each in ordered))
 
@@ -267,6 +267,6 @@ def _message_table(found: CaptureContents) -> Table:
 
 
 def _faults(found: CaptureContents) -> Table:
-    columns = Column("reason"), *number_columns("frames", "first frame")
+    columns = columns_of("reason, #frames, #first frame")
     rows = (Row((name, str(each["frames"]), str(each["first_frame"]))) for name, each in found.malformed.items())
     return Table(columns, tuple(rows))

@@ -10,22 +10,9 @@ from mxwire.units import SECOND
 
 INSTANTS: Final = frozenset(
     {
-        "time_ns",
-        "start_ns",
-        "end_ns",
-        "first_ns",
-        "last_ns",
-        "complete_ns",
-        "abandoned_ns",
-        "ack_ns",
-        "refused_ack_ns",
-        "nack_ns",
-        "first_pull_ns",
-        "last_reply_ns",
-        "notify_ns",
-        "notify_ack_ns",
-        "answered_ns",
-        "offset_at_ns",
+        *("time_ns", "start_ns", "end_ns", "first_ns", "last_ns", "complete_ns", "abandoned_ns", "ack_ns"),
+        *("refused_ack_ns", "nack_ns", "first_pull_ns", "last_reply_ns", "notify_ns", "notify_ack_ns"),
+        *("answered_ns", "offset_at_ns"),
     }
 )
 """Keys of points in time, in nanoseconds since 1970; all other ``_ns`` keys are durations."""

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from mxwire.report.document import Block, Column, Row, Table, Verbatim, number_columns
+from mxwire.report.document import Block, Row, Table, Verbatim, columns_of, number_columns
 from mxwire.words import count_of
 
 _UNITS: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -163,8 +163,8 @@ def generator_lines(record: Mapping[str, Any]) -> list[str]:
 # Tests
 
 
-_COMMON: Final = (Column("bytes", right=True), Column("frame"), Column("frames/s", right=True))
-_END: Final = (Column("line", right=True), Column("tester's limit", right=True), Column("remark"))
+_COMMON: Final = columns_of("#bytes, frame, #frames/s")
+_END: Final = columns_of("#line, #tester's limit, remark")
 
 
 def result_blocks(test: str, results: Sequence[Mapping[str, Any]]) -> list[Block]:
@@ -254,7 +254,7 @@ def csv_text(results: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-_INCAST: Final = (*number_columns("senders", "bytes", "blocks", "frames at once", "lost", "spread"), Column("remark"))
+_INCAST: Final = columns_of("#senders, #bytes, #blocks, #frames at once, #lost, #spread, remark")
 
 
 def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
@@ -274,10 +274,8 @@ def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
     return Table(_INCAST, tuple(rows))
 
 
-_MESSAGES: Final = (
-    *number_columns("bytes", "messages/s", "payload", "retransmits from"),
-    *number_columns("round trip at 10%", "at 50%", "at 90%", "p99 at 90%"),
-    Column("limit"),
+_MESSAGES: Final = columns_of(
+    "#bytes, #messages/s, #payload, #retransmits from, #round trip at 10%, #at 50%, #at 90%, #p99 at 90%, limit"
 )
 
 

@@ -8,12 +8,12 @@ from typing import Final
 
 from mxwire.analysis.merging import Alignment, MergePlan
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Row, Table, number_columns
+from mxwire.report.document import Block, Heading, Listing, Row, Table, columns_of
 from mxwire.report.result import Result, result
 from mxwire.report.times import seconds_text
 from mxwire.words import count_of
 
-_COLUMNS: Final = (Column("frames"), *number_columns("A", "B"))
+_COLUMNS: Final = columns_of("frames, #A, #B")
 _ROWS: Final = (
     ("captured", "frames"),
     ("not in the other capture", "only"),

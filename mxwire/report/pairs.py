@@ -13,7 +13,7 @@ from mxwire.analysis.diagnosis import Party
 from mxwire.analysis.timing import SORT_KEYS, DirectionTotals, DurationSketch, PairStatistics, Timing
 from mxwire.analysis.timing.line import common_rates
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of
 from mxwire.report.result import Result, column, internal, result, table
 from mxwire.report.timing import DurationStatistics, TimedCapture, scaled
 from mxwire.units import MILLISECOND, SECOND
@@ -237,7 +237,7 @@ def merged_blocks(merged: Sequence[MergedPair]) -> list[Block]:
             ends = each.sender, each.receiver
             rows.setdefault(frozenset(ends), Row((*ends, *_delivery_cells(each.delivery))))
     if rows:
-        columns = (*code_columns("one", "other"), *number_columns(*_DELIVERY))
+        columns = (*columns_of("`one, `other"), *_DELIVERY)
         blocks += [
             Heading("Times until the sender knew that a message was received", 3),
             Table(columns, tuple(rows.values())),
@@ -245,10 +245,10 @@ def merged_blocks(merged: Sequence[MergedPair]) -> list[Block]:
     return blocks
 
 
-_TOTALS: Final = ("frames", "bytes", "MB/s", "messages|msg", "failed|fail", "retransmits|rtx", "duplicates|dup")
+_TOTALS: Final = columns_of("#frames, #bytes, #MB/s, #messages|msg, #failed|fail, #retransmits|rtx, #duplicates|dup")
 """Columns with a line per direction."""
-_DELIVERY: Final = ("n", "median ms", "p90", "p99")
-_COLUMNS: Final = number_columns(*_TOTALS, *_DELIVERY)
+_DELIVERY: Final = columns_of("#n, #median ms, #p90, #p99")
+_COLUMNS: Final = (*_TOTALS, *_DELIVERY)
 
 
 def pair_blocks(measured: MeasuredCapture, order: PairOrder) -> list[Block]:
@@ -258,7 +258,7 @@ def pair_blocks(measured: MeasuredCapture, order: PairOrder) -> list[Block]:
         return []
     title = f"Pairs of {order.by}s, by {order.sort}; ms until the sender knew that a message was received"
     rows = tuple(map(_row, pairs[:PAIRS_SHOWN]))
-    blocks: list[Block] = [Heading(title, 3), Table((Column(f"{order.by}s", code=True), *_COLUMNS), rows)]
+    blocks: list[Block] = [Heading(title, 3), Table((*columns_of(f"`{order.by}s"), *_COLUMNS), rows)]
     if len(pairs) > PAIRS_SHOWN:
         remarks = [f"{count_of(len(pairs) - PAIRS_SHOWN, 'more pair')}: --json lists all.", *remarks]
     return [*blocks, Paragraph(" ".join(remarks))] if remarks else blocks

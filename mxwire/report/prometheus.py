@@ -8,6 +8,7 @@ through ``printable``, and prometheus_client escapes quotes and backslashes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 
 from prometheus_client.core import (
@@ -42,49 +43,39 @@ class TrafficCollector(Collector):
         )
 
 
-def _counter(name: str, text: str, labels: Sequence[str], values: Iterable[tuple[Labels, float]]) -> Metric:
-    family = CounterMetricFamily(f"mxwire_{name}", text, labels=labels)
+def _family(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    text: str,
+    labels: Sequence[str] = (),
+    values: Iterable[tuple[Labels, float]] = (),
+) -> Metric:
+    family = kind(f"mxwire_{name}", text, labels=labels)
     for key, value in values:
         family.add_metric(key, value)
     return family
 
 
-def _gauge(name: str, text: str, labels: Sequence[str], values: Iterable[tuple[Labels, float]]) -> Metric:
-    family = GaugeMetricFamily(f"mxwire_{name}", text, labels=labels)
-    for key, value in values:
-        family.add_metric(key, value)
-    return family
+_counter = partial(_family, CounterMetricFamily)
+_gauge = partial(_family, GaugeMetricFamily)
 
 
 def _totals(snapshot: TrafficSnapshot) -> Iterator[Metric]:
-    types = snapshot.types.items()
+    types, faults = snapshot.types.items(), snapshot.faults.items()
     yield _counter("frames", "MXoE frames by packet type.", ["type"], (((name,), each[0]) for name, each in types))
     yield _counter("bytes", "Bytes on the wire by packet type.", ["type"], (((name,), each[1]) for name, each in types))
-    yield _counter(
-        "malformed_frames",
-        "Frames that a receiver drops, by reason.",
-        ["reason"],
-        (((reason,), count) for reason, count in snapshot.faults.items()),
-    )
+    reasons = (((reason,), count) for reason, count in faults)
+    yield _counter("malformed_frames", "Frames that a receiver drops, by reason.", ["reason"], reasons)
     yield _counter("nacks", "Nacks by packet type and reason.", ["type", "reason"], snapshot.nacks.items())
-    yield _counter(
-        "lost_frames", "Frames that were not captured, as this process was late.", [], [((), snapshot.dropped)]
-    )
-    yield _counter(
-        "starved_seconds",
-        "Time in which frames waited because this process lacked the processor.",
-        [],
-        [((), snapshot.starved_ns / SECOND)],
-    )
-    yield _counter(
-        "uncounted_pair_frames", "Frames of pairs of hosts beyond the limit of pairs.", [], [((), snapshot.others)]
-    )
-    yield _gauge(
-        "followed_share",
-        "Share of the recent frames whose messages were followed; below 1 the metrics of messages are sampled.",
-        [],
-        [((), snapshot.followed_share)],
-    )
+    starved = "Time in which frames waited because this process lacked the processor."
+    followed = "Share of the recent frames whose messages were followed; below 1 the metrics of messages are sampled."
+    for family, name, text, value in (
+        (_counter, "lost_frames", "Frames that were not captured, as this process was late.", snapshot.dropped),
+        (_counter, "starved_seconds", starved, snapshot.starved_ns / SECOND),
+        (_counter, "uncounted_pair_frames", "Frames of pairs of hosts beyond the limit of pairs.", snapshot.others),
+        (_gauge, "followed_share", followed, snapshot.followed_share),
+    ):
+        yield family(name, text, values=[((), value)])
 
 
 def _messages(snapshot: TrafficSnapshot) -> Iterator[Metric]:
@@ -130,18 +121,11 @@ def _pairs(snapshot: TrafficSnapshot) -> Iterator[Metric]:
         yield _counter(name, text, ["source", "destination"], values)
     for name, (text, value) in _PAIR_COUNTERS.items():
         yield _counter(name, text, _PAIR, [(key, value(pair)) for pair, key in keys])
-    yield _gauge(
-        "pair_messages_in_flight",
-        "Messages that are not finished.",
-        _PAIR,
-        [(key, pair.in_flight) for pair, key in keys if pair.in_flight is not None],
-    )
-    yield _gauge(
-        "pair_oldest_message_seconds",
-        "Age of the oldest message that is not finished.",
-        _PAIR,
-        [(key, (pair.oldest_ns or 0) / SECOND) for pair, key in keys if pair.in_flight is not None],
-    )
+    in_flight = [(key, pair) for pair, key in keys if pair.in_flight is not None]
+    counts = [(key, pair.in_flight or 0) for key, pair in in_flight]
+    yield _gauge("pair_messages_in_flight", "Messages that are not finished.", _PAIR, counts)
+    ages = [(key, (pair.oldest_ns or 0) / SECOND) for key, pair in in_flight]
+    yield _gauge("pair_oldest_message_seconds", "Age of the oldest message that is not finished.", _PAIR, ages)
     dialects = InfoMetricFamily("mxwire_pair", "Dialect of a pair of hosts.", labels=_PAIR)
     for pair, key in keys:
         if pair.dialect is not None:
@@ -162,9 +146,5 @@ def _facts(snapshot: TrafficSnapshot) -> Iterator[Metric]:
         hosts = ", ".join(dict.fromkeys(mac_text(party.address) for party in finding.concerns))
         key = finding.id, finding.severity, hosts
         facts[key] = facts.get(key, 0) + 1
-    yield _gauge(
-        "findings",
-        "Open findings of mxwire diagnose, by the hosts concerned.",
-        ["id", "severity", "hosts"],
-        facts.items(),
-    )
+    text = "Open findings of mxwire diagnose, by the hosts concerned."
+    yield _gauge("findings", text, ["id", "severity", "hosts"], facts.items())

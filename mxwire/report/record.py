@@ -17,19 +17,9 @@ from mxwire.wire.layout import Layout
 from mxwire.wire.packets import Frame
 
 RECORD_KEYS: Final = (
-    "frame",
-    "time_ns",
-    "wire_length",
-    "captured",
-    "source",
-    "destination",
-    "vlan",
-    "dialect",
-    "type",
+    *("frame", "time_ns", "wire_length", "captured", "source", "destination", "vlan", "dialect", "type"),
     *MARK_COLUMNS,
-    "fields",
-    "payload",
-    "malformed",
+    *("fields", "payload", "malformed"),
 )
 """Keys of every record, in order."""
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Final
 
 from mxwire.errors import MxwireError
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of
 from mxwire.report.json_line import json_line
 from mxwire.rules.catalogue import CATALOGUE, Rule, chapters
 from mxwire.rules.index import Places, places
@@ -16,14 +16,7 @@ from mxwire.words import suggestion
 
 _ONE_DIGIT: Final = re.compile(r"^R-[A-Z]+-(?=\d$)")
 """A number without its leading zero, up to the digit."""
-_COLUMNS: Final = (
-    Column("rule", code=True),
-    Column("force"),
-    Column("judged"),
-    Column("rule text", wraps=True),
-    Column("engine", right=True),
-    Column("tests", right=True),
-)
+_COLUMNS: Final = columns_of("`rule, force, judged, ~rule text, #engine, #tests")
 _JUDGED: Final = {"wire": "from the wire", "inside": "only from inside a host", "not": "not at all"}
 FORCES: Final = (
     "MUST: a real peer drops or refuses the frame otherwise, or suffers (a breach is a violation). SHOULD: peers "

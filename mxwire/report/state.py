@@ -5,33 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.words import count_of, printable
 
-_ENDPOINTS: Final = (
-    *number_columns("local"),
-    *code_columns("session"),
-    *number_columns("posted", "unexpected", "bytes", "early bytes", "partners", "pulls", "timer"),
+_ENDPOINTS: Final = columns_of(
+    "#local, `session, #posted, #unexpected, #bytes, #early bytes, #partners, #pulls, #timer"
 )
-_PARTNERS: Final = (
-    *number_columns("local"),
-    Column("partner", code=True),
-    *number_columns("sent", "unacked / window", "queued", "received / acked"),
-    Column("ack owed"),
-    *number_columns("tries", "timer"),
+_PARTNERS: Final = columns_of(
+    "#local, `partner, #sent, #unacked / window, #queued, #received / acked, ack owed, #tries, #timer"
 )
-_PULLS: Final = (
-    *number_columns("local"),
-    Column("pull from", code=True),
-    *number_columns("length", "requested", "blocks", "missing frames", "timer"),
-)
-_CLIENTS: Final = (
-    *number_columns("process"),
-    Column("program", code=True),
-    Column("progress"),
-    Column("endpoints"),
-    *number_columns("requests", "bytes to send", "records waiting", "refused", "attached for"),
+_PULLS: Final = columns_of("#local, `pull from, #length, #requested, #blocks, #missing frames, #timer")
+_CLIENTS: Final = columns_of(
+    "#process, `program, progress, endpoints, #requests, #bytes to send, #records waiting, #refused, #attached for"
 )
 _OWED: Final = {"nothing owed": "-", "immediate": "now"}
 

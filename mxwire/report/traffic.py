@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from mxwire.analysis.snapshot import DirectionRates, HostRates, OpenFinding, PairRates, TrafficSnapshot
 from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.report.ascii_text import cut, spelled
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, columns_of, number_columns
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.words import count_of, printable
 
@@ -153,11 +153,7 @@ def sampling_text(snapshot: TrafficSnapshot) -> str:
 
 
 _PAIRS: Final = (Column("hosts"), *number_columns(*(f"{each.heading}|{each.short}" for each in PAIR_COLUMNS.values())))
-_HOSTS: Final = (
-    Column("host"),
-    *number_columns("sent/s", "bytes/s|B/s", "received/s|recv/s", "bytes/s|B/s", "peers", "flight"),
-    Column("dialect"),
-)
+_HOSTS: Final = columns_of("host, #sent/s, #bytes/s|B/s, #received/s|recv/s, #bytes/s|B/s, #peers, #flight, dialect")
 
 
 def host_cells(host: HostRates, labels: HostLabels) -> tuple[str, ...]:

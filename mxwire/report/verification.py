@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from mxwire.analysis.verification import HostRecord, OrderedVerification
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, columns_of, number_columns
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.report.result import Result, column, result, table
 from mxwire.rules import CATALOGUE, Violation
@@ -248,7 +248,7 @@ class VerificationReport:
         for severity, rule, host in kinds:
             numbers = [each[severity, rule, host] for each in (counts, captures)][: len(heads)]
             rows.append(Row((rule, severity, host, *map(str, numbers), CATALOGUE[rule].text)))
-        named = (Column("rule", code=True), Column("severity"), *code_columns("host"))
+        named = columns_of("`rule, severity, `host")
         return Table((*named, *number_columns(*heads), Column("rule text", wraps=True)), tuple(rows))
 
     def _examples(self, kept: list[BrokenRule], count: int) -> Iterator[Block]:

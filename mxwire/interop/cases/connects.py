@@ -66,25 +66,13 @@ def connect_repeated(stage: Stage) -> None:
             stage_wants(request.partner is partner, "the second connect returned another partner")
 
 
-@CASES.case(
-    "two connects cross",
-    "R-CON-10 R-CON-14",
-    lengths=of(4),
-    answered=True,
-    role=None,
-    impaired=True,
-)
+@CASES.case("two connects cross", "R-CON-10 R-CON-14", lengths=of(4), answered=True, role=None, impaired=True)
 def connect_crossing(stage: Stage) -> None:
     """Both hosts connect at the same time, and then exchange messages."""
     stage.join().exchange(_HELLO)
 
 
-@CASES.case(
-    "the other side connects back before it answers",
-    "R-CON-11 R-CON-12",
-    lengths=of(3, 40_000),
-    answered=True,
-)
+@CASES.case("the other side connects back before it answers", "R-CON-11 R-CON-12", lengths=of(3, 40_000), answered=True)
 def connect_back(stage: Stage) -> None:
     """A short and a large message are returned by an application that has only been connected to."""
     where = stage.program("echo")
@@ -96,12 +84,7 @@ def connect_back(stage: Stage) -> None:
         end.took(posted, data(number, length))
 
 
-@CASES.case(
-    "an endpoint is reopened",
-    "R-EP-02 R-NAK-05 R-CLS-04 R-CLS-05 R-CLS-07",
-    lengths=of(4),
-    answered=True,
-)
+@CASES.case("an endpoint is reopened", "R-EP-02 R-NAK-05 R-CLS-04 R-CLS-05 R-CLS-07", lengths=of(4), answered=True)
 def restart_endpoint(stage: Stage) -> None:
     """The right application restarts with the same endpoint number. A send to the old session is refused; after the new
     application has connected, messages arrive. If the right host is external, its program is restarted, and the

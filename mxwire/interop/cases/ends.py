@@ -15,10 +15,7 @@ _AS_EVER = b"as ever.", 8
 
 
 @CASES.case(
-    "the receiver is busy elsewhere",
-    "R-GEN-01 R-RTX-01 R-RTX-02 R-ORD-03",
-    lengths=of(8, 100, 5000),
-    impaired=True,
+    "the receiver is busy elsewhere", "R-GEN-01 R-RTX-01 R-RTX-02 R-ORD-03", lengths=of(8, 100, 5000), impaired=True
 )
 def receiver_paused(stage: Stage) -> None:
     """The application on the right sleeps for longer than a resend delay while messages arrive; then it receives each

@@ -14,9 +14,7 @@ _KINDS = (20, 100, 5000, 40_000)
 
 
 @CASES.case(
-    "a synchronous send waits for its receive",
-    "R-SND-01 R-RDV-04 R-MAT-05 R-NOT-01",
-    synchronous=of(0, 44, 5000),
+    "a synchronous send waits for its receive", "R-SND-01 R-RDV-04 R-MAT-05 R-NOT-01", synchronous=of(0, 44, 5000)
 )
 def synchronous(stage: Stage) -> None:
     """0, 44 and 5000 bytes; each send completes when a receive has matched, and not before."""

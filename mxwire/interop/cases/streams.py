@@ -29,12 +29,7 @@ def stream(stage: Stage) -> None:
     stage.settle()
 
 
-@CASES.case(
-    "MEDIUM messages back to back",
-    "R-MED-05 R-ACK-01 R-SEQ-04",
-    lengths=of(*range(9000, 9012)),
-    impaired=True,
-)
+@CASES.case("MEDIUM messages back to back", "R-MED-05 R-ACK-01 R-SEQ-04", lengths=of(*range(9000, 9012)), impaired=True)
 def mediums(stage: Stage) -> None:
     """Twelve messages of several fragments, all at once."""
     joined = stage.join()

@@ -39,20 +39,16 @@ _ROWS: Final = 6
 """Rows per picture."""
 
 KINDS: Final = {
-    "RAW": "discovery",
-    "HOST_QUERY": "discovery",
-    "HOST_REPLY": "discovery",
-    "CONNECT": "connect",
-    "TINY": "message",
-    "SMALL": "message",
-    "MEDIUM": "message",
-    "RNDV": "large",
-    "PULL": "large",
-    "PULL_REPLY": "large",
-    "NOTIFY": "large",
-    "TRUC": "ack",
-    "NACK_LIB": "nack",
-    "NACK_MCP": "nack",
+    name: kind
+    for kind, names in (
+        ("discovery", "RAW HOST_QUERY HOST_REPLY"),
+        ("connect", "CONNECT"),
+        ("message", "TINY SMALL MEDIUM"),
+        ("large", "RNDV PULL PULL_REPLY NOTIFY"),
+        ("ack", "TRUC"),
+        ("nack", "NACK_LIB NACK_MCP"),
+    )
+    for name in names.split()
 }
 """Purposes of packet types, which select their colours."""
 
