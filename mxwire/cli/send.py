@@ -182,6 +182,7 @@ class _Sent:
 class TransferReport(EventReport):
     """Counts of a transfer, and its output as text or JSON Lines."""
 
+    as_json: bool
     began: float = field(default_factory=time.monotonic)
     messages: int = 0
     bytes: int = 0
