@@ -261,6 +261,24 @@ def test_a_preempted_player_sleeps_and_still_sends_nothing_early() -> None:
     assert all(at - begin >= due - 1000 for (at, _), due in zip(wire.sent, times, strict=True))
 
 
+def test_frames_are_due_since_the_first_left_however_slow_its_call_was() -> None:
+    clock = Clock()
+    wire = Wire(clock)
+    times = [place * 20_000 for place in range(100)]
+    player = Player(wire, AsRecorded(), clock=clock)
+    sent = wire.send
+
+    def slow_at_first(batch: FrameBatch) -> int:
+        clock.now += 0 if wire.sent else 100_000
+        return sent(batch)
+
+    wire.send = slow_at_first  # type: ignore[method-assign]
+    player.play([FrameBatch.from_frames([bytes(60)] * 100, times)])
+    begin = wire.sent[0][0]
+    assert all(0 <= at - begin - due < 3000 for (at, _), due in zip(wire.sent, times, strict=True))
+    assert player.result.requested_ns == times[-1] and player.result.errors.maximum_ns < 5000
+
+
 def test_frames_that_are_due_together_leave_together() -> None:
     clock = Clock()
     wire = Wire(clock)
