@@ -133,6 +133,11 @@ int mxf_gone(mx_status_code_t code)
     return error == FI_ECONNREFUSED || error == FI_EHOSTUNREACH;
 }
 
+int mxf_failed(mx_status_code_t code)
+{
+    return code != MX_STATUS_SUCCESS && code != MX_STATUS_BUFFERED && code != MX_STATUS_TRUNCATED;
+}
+
 /* Start MX for the first user. */
 int mxf_use_mx(void)
 {

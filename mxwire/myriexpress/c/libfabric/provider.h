@@ -491,6 +491,8 @@ void mxf_lose_sends(struct mxf_connection *connection, int error);
 void mxf_lose_messages(struct mxf_endpoint *endpoint, const struct mxf_loss *loss);
 void mxf_lose_visits(struct mxf_endpoint *endpoint, const struct mxf_loss *loss);
 int mxf_gone(mx_status_code_t code);
+/* Return whether a request that has ended with a status has failed. */
+int mxf_failed(mx_status_code_t code);
 void mxf_start_thread(struct mxf_endpoint *endpoint);
 void mxf_stop_thread(struct mxf_endpoint *endpoint);
 

@@ -179,7 +179,7 @@ static const char *read_envelope(struct mxf_message *message, const char *data, 
 static void received(struct mxf_work *work, const mx_status_t *status)
 {
     struct mxf_message *message = OWNER(work, mxf_message, work);
-    int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_TRUNCATED;
+    int failed = mxf_failed(status->code);
     if (message->number && !failed) {
         granted(message);
         return;
@@ -310,7 +310,7 @@ static void bulk_ended(struct mxf_work *work, const mx_status_t *status)
     struct mxf_message *message = OWNER(work, mxf_message, work);
     struct mxf_endpoint *endpoint = message->endpoint;
     uint64_t bulk = message->bulk;
-    int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_TRUNCATED;
+    int failed = mxf_failed(status->code);
     if (message->grant)
         message->grant->place = NULL;
     REMOVE(&endpoint->granted, message);

@@ -125,7 +125,7 @@ static void request_ended(struct mxf_send *send, const mx_status_t *status)
     struct mxf_connection *connection = send->connection;
     send->pending--;
     /* Within a host, MX tells the sender, too, that the receive was too short. */
-    int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_BUFFERED && status->code != MX_STATUS_TRUNCATED;
+    int failed = mxf_failed(status->code);
     if (failed) {
         send->error = mxf_error(status->code);
         disconnect(connection);
