@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mxwire.bench.cost.stage import VirtualStage
+from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
+from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.logp import BURST, measure_logp
 from mxwire.bench.record import Recording
 from mxwire.bench.stage import StageError
@@ -116,3 +120,25 @@ def test_the_error_of_a_role_ends_both_sides():
     with VirtualStage(TABLE) as stage, pytest.raises(Exception, match="size must be from 0"):
         stage.run("parametrised", carrier="mxoe", size=-1, number=BURST, gap=0, repetitions=1)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("room", [1000, 64 << 10, 1 << 20])
+def test_socket_buffers_delay_messages_and_lose_nothing(room):
+    """With room for the product of rate and round trip they cost nothing."""
+    sizes = (0, 1, 999, 1001, 200_000, 1 << 20)
+
+    def program(comm: Communicator) -> Program[list[int]]:
+        found, times = [np.full(size, number, np.uint8) for number, size in enumerate(sizes)], []
+        if comm.rank:
+            received = [np.zeros_like(each) for each in found]
+            for each in received:
+                yield [comm.irecv(0, each)]
+                times.append(comm.now())
+            assert all(map(np.array_equal, received, found))
+        else:
+            yield [comm.isend(1, each) for each in found]
+        return times
+
+    limited, free = (StreamFabric(TABLE, 2, room=each).run(program)[1] for each in (room, None))
+    assert all(map(operator.ge, limited, free))
+    assert (limited == free) == (room == 1 << 20)
