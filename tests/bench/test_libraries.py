@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mxwire.bench.claims.library_study import fit, numbers_of
+from mxwire.bench.claims.library_study import fit, moved_parameters, numbers_of
 from mxwire.bench.cost.calibration import half_round_trip
 from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import (
@@ -21,7 +21,7 @@ from mxwire.bench.cost.tables import (
     table_by_name,
 )
 from mxwire.bench.cost.wires import WirePort
-from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED
+from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED, model_of
 from mxwire.errors import MxwireError
 from mxwire.simulation.schedule import Schedule
 
@@ -110,6 +110,12 @@ def test_a_receiver_of_deposits_only_looks():
     """Without a call per message there is nothing that depends on the length."""
     found = {size: played("flood", "vmmc2", size, active_sends=False, work=200_000) for size in (4, 4096)}
     assert found[4] == found[4096]
+
+
+@pytest.mark.parametrize("carrier", [UNSYNCHRONISED, "pm", "vmmc2"])
+def test_a_longer_stage_moves_the_parameter_of_the_papers_table_3(carrier):
+    stages = model_of(carrier)[0].facts.stages
+    assert moved_parameters(carrier) == tuple(() if each == "-" else (each,) for each in stages)
 
 
 def test_the_link_stops_while_no_receive_is_posted():

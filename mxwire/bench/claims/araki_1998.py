@@ -28,10 +28,10 @@ from mxwire.bench.claims.claim import (
     ratio,
     text_of,
 )
-from mxwire.bench.claims.library_study import AM, STUDY
+from mxwire.bench.claims.library_study import AM, STUDY, moved_parameters
 from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, COMPARED, ROUND_TRIPS
 from mxwire.bench.models.behaviour import LIBRARIES, ROWS, copies, delivered, looks
-from mxwire.bench.models.catalogue import COPIED, MODELS, UNSYNCHRONISED
+from mxwire.bench.models.catalogue import COPIED, MODELS, UNSYNCHRONISED, model_of
 from mxwire.bench.models.comparison import BURST, CEILING, KNEE
 from mxwire.bench.models.comparison import STUDY as COMPARISON
 
@@ -57,7 +57,7 @@ def _value(series: str, name: str, size: int) -> Term:
 
 
 def _shown(series: str, names: tuple[str, ...], sizes: tuple[int, ...]) -> tuple[Check, ...]:
-    """Values of libraries, which their data paths decide."""
+    """Values that support no verdict."""
     return tuple(Check(given(series, name, size, STUDY)) for name, size in product(names, sizes))
 
 
@@ -116,6 +116,20 @@ def _rates() -> tuple[Check, ...]:
     """The rates of all libraries at 1 MiB."""
     rates = [_rate(each, _LARGE) for each in _LIBRARIES]
     return tuple(Check(ratio(each, rates[1]), most=1) for each in rates)
+
+
+def stages_of_messages(_: ClaimEvidence) -> ClaimVerdict:
+    """Judge in virtual time whether a delay of a stage moves one parameter of LogP at most, and which."""
+    texts, single = [], True
+    for carrier in (AM, UNSYNCHRONISED, "fm2", "pm", "vmmc2"):
+        found = moved_parameters(carrier)
+        single &= all(len(each) <= 1 for each in found)
+        facts = model_of(carrier)[0].facts
+        moved = [" and ".join(each) or "-" for each in found]
+        others = [f"{own} for {paper}" for own, paper in zip(moved, facts.stages, strict=True) if own != paper]
+        differs = f" (the table has others: {', '.join(others)})" if others else ""
+        texts.append(f"{facts.title} {', '.join(moved)}{differs}")
+    return ClaimVerdict("confirmed" if single else "refuted", "; ".join(texts), "modelled")
 
 
 def place_of_data(_: ClaimEvidence) -> ClaimVerdict:
@@ -240,6 +254,7 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     "S1-T2-a": copies_of_the_table,
     "S1-T2-b": price_of_reliability,
     **dict.fromkeys(("S1-F4-a", "S1-F4-b", "S1-F4-c", "S1-F4-e", "S1-D-c"), _latencies()),
+    "S1-T3-a": stages_of_messages,
     "S1-T3-b": tuple(
         Check(ratio(_here(own, "gam", size), _here(other, "gam", size)), 0.85, 1.15)
         for own, other in ((BURST, "o_s"), (KNEE, "o_r"))

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any, Final
 
 from mxwire.bench.claims.claim import ClaimEvidence
-from mxwire.bench.claims.library_study import AM
+from mxwire.bench.claims.library_study import AM, TRANSFERS
 from mxwire.bench.claims.library_study import STUDY as LIBRARIES
 from mxwire.bench.claims.model_study import (
     COLLECTIVE,
@@ -20,6 +20,8 @@ from mxwire.bench.claims.model_study import (
     TABLE_1,
     TRIP,
 )
+from mxwire.bench.intranode.study import STUDY as INTRANODE
+from mxwire.bench.intranode.study import operation_series
 from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, ROUND_TRIPS
 from mxwire.bench.models.comparison import STUDY as COMPARISON
 from mxwire.bench.mtu import PACKETS_OF_MXOE
@@ -66,6 +68,7 @@ _LIBRARY_POINTS: Final[Mapping[str, PaperPoints]] = {
     "g": {AM: [(4096, 153.5)]},
     BANDWIDTHS[0]: {AM: [(_MIB, 50)], "bip": [(_MIB, 125)], "fm2": [(_MIB, 65)], "vmmc2": [(_MIB, 100)]},
 }
+_MOVED: Final = ("shared-buffer, C", "cma-get, C", "tcp, C")
 _LIBRARY_FIGURES: Final = {BANDWIDTHS[1]: 10, BANDWIDTHS[0]: 11, BANDWIDTHS[2]: 12}
 """The paper's figures of bandwidths."""
 
@@ -80,6 +83,12 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
         # A logarithmic axis cannot show an L that is negative everywhere, as it is if sends overlap the flight.
         named = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
         shown = [series for series in named if any(point.median > 0 for point in series.measurements)]
+        if each.study == INTRANODE and (moved := each.named(operation_series("cold"))) is not None:
+            yield PageFigure(
+                SeriesFigure([_chosen(moved, _MOVED, unit="MiB/s")], "Transfers between two processes, live"),
+                "Figure 2 on this machine: stores into memory that both map (shared-buffer), reads by the kernel "
+                "(cma-get), and sends through a socket (tcp).",
+            )
         if each.study == COMPARISON:
             yield from _library_figures(each)
         if each.study == "logp" and shown:
@@ -146,6 +155,13 @@ def _library_figures(recording: Recording) -> Iterator[PageFigure]:
             if live
             else "The same models in virtual time, table myrinet-1998. Crosses: the paper's numbers; the table was "
             "fitted to all of them but the gap of AM at 4 KB. The paper prints no other values.",
+        )
+    transfers = recording.named(TRANSFERS)
+    if transfers is not None:
+        yield PageFigure(
+            SeriesFigure([transfers], "Transfers between memory and adapter, 1998 (figure 2): input of the model"),
+            "Costs of the table myrinet-1998, which are fitted or guessed: no evidence. It has no reads by the "
+            "processor, and no DMA that the host starts.",
         )
     rates = recording.named(BANDWIDTH)
     if rates is None:

@@ -6,12 +6,16 @@ memory), ``bip``, ``bip unsynchronised``, ``fm2``, ``pm`` (data in the library's
 paper announces receives of BIP where messages follow each other, so its half round trips, o_r and L are those of
 ``bip unsynchronised``. Sizes are those of the paper and those next to the lengths at which a library changes from
 writing to DMA; longer messages have bandwidths only.
+
+The series ``transfers`` (MB/s, over ``size``) has the costs of the table as rates: the paper's figure 2. It is an input
+of the model, and no evidence for anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from math import log
 from typing import Any, Final
 
@@ -19,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.bench.cost.calibration import varied_costs
-from mxwire.bench.cost.stage import VirtualStage
+from mxwire.bench.cost.libraries import LINE, WORD
+from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.tables import MYRINET, MYRINET_FITTED, Costs, FittedNumber
 from mxwire.bench.logp import BANDWIDTH, LogpStudy
 from mxwire.bench.models.catalogue import COPIED, UNSYNCHRONISED
 from mxwire.bench.models.comparison import ComparisonStudy
-from mxwire.bench.record import VARIED, Recording
+from mxwire.bench.record import VARIED, Measurement, Recording, Series
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import StudyOptions
 
@@ -44,8 +49,15 @@ _LONG: Final = {"count": 3, "window": 1, "depth": 3}
 """A short flood: each of its messages is cut into hundreds of packets."""
 _FEW: Final = 2
 """Repetitions of what is equal each time."""
+TRANSFERS: Final = "transfers"
+_TRANSFERRED: Final = tuple(1 << power for power in range(2, 17))
 _QUICK: Final = 2
 """Sizes of a quick study."""
+_STAGED: Final = 1024
+"""Length in bytes of a message in one packet of any library."""
+_DELAY: Final = 10_000.0
+_WORK: Final = 500_000
+"""Work that decides the interval of a flood, in ns."""
 _FIT_CHANGE: Final = 0.02
 _FIT_WEIGHT: Final = 0.02
 _REFIT_STEPS: Final = 3
@@ -58,6 +70,7 @@ def run_libraries(options: StudyOptions) -> Recording:
         recording = options.begin(STUDY, stage.conditions)
         recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
         _compute(stage, recording, options, CARRIERS, SIZES[:_QUICK] if options.quick else SIZES)
+        recording.series.append(_transfers(MYRINET))
     if recording.complete and not options.quick:
         recording.facts[VARIED] = list(_varied(recording, options))
     return recording
@@ -73,6 +86,25 @@ def _varied(recording: Recording, options: StudyOptions) -> Iterator[dict[str, A
         yield {"guess": name, "points": found.values()}
 
 
+def _transfers(costs: Costs) -> Series:
+    """The rates at which a table moves data between memory and adapter."""
+
+    def curve(name: str, time: Callable[[int], float]) -> list[Measurement]:
+        rates = ((size, size / time(size) * 1e3) for size in _TRANSFERRED)
+        return [Measurement(name, "MB/s", (rate,), {"size": size}, marks=(MODELLED,)) for size, rate in rates]
+
+    return Series(
+        TRANSFERS,
+        "MB/s",
+        measurements=[
+            *curve("written by words", lambda size: size / WORD * costs.pio_word),
+            *curve("written by lines", lambda size: -(-size // LINE) * costs.pio_line),
+            *curve("DMA to the adapter", lambda size: costs.dma_start + size * costs.to_adapter),
+            *curve("DMA from the adapter", lambda size: costs.dma_start + size * costs.from_adapter),
+        ],
+    )
+
+
 def _compute(
     stage: StudyStage, recording: Recording, options: StudyOptions, carriers: Sequence[str], sizes: Sequence[int]
 ) -> None:
@@ -80,6 +112,35 @@ def _compute(
     rest = Recording(STUDY, recording.conditions)
     ComparisonStudy(stage, rest, options, sizes).run(carriers)
     recording.join(rest)
+
+
+@cache
+def moved_parameters(carrier: str) -> tuple[tuple[str, ...], ...]:
+    """The parameters of LogP that become longer if a stage of a message does, for each stage of the paper's table 3."""
+    more = _DELAY / _STAGED
+    stages: tuple[dict[str, float], ...] = (
+        {"copy_cold": more},
+        {"pio_word": more * WORD, "pio_line": more * LINE, "to_adapter": more},
+        {"adapter_send": _DELAY},
+        {"from_adapter": more},
+        {"copy_warm": more},
+    )
+    before = _parameters(MYRINET, carrier)
+    found = []
+    for each in stages:
+        slower: dict[str, Any] = {name: getattr(MYRINET, name) + value for name, value in each.items()}
+        after = _parameters(replace(MYRINET, **slower), carrier)
+        found.append(tuple(name for name, value in after.items() if value - before[name] > _DELAY / 2))
+    return tuple(found)
+
+
+def _parameters(costs: Costs, carrier: str) -> dict[str, float]:
+    """The overheads and the latency of a message in one packet, in ns."""
+    with VirtualStage(costs) as stage:
+        run = {"carrier": carrier, "size": _STAGED, "count": _FLOOD, "window": _WINDOW, "depth": _WINDOW, "work": _WORK}
+        sent, received = (stage.run("flood", active_sends=each, **run)[0]["interval"] - _WORK for each in (True, False))
+        found, _ = stage.run("trips", carrier=carrier, sizes=[_STAGED], counts=[_FEW])
+    return {"o_s": sent, "L": found["points"][str(_STAGED)]["median"] - sent - received, "o_r": received}
 
 
 def numbers_of(costs: Costs) -> dict[FittedNumber, float]:

@@ -31,6 +31,7 @@ from mxwire.bench.claims.claim import (
 from mxwire.bench.cost.calibration import refit, varied_costs
 from mxwire.bench.cost.hosts import EndpointFabric
 from mxwire.bench.cost.progress import ProgressHost
+from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import CLOVERTOWN, Costs
 from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.overlap import (
@@ -56,6 +57,8 @@ from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 _LARGE: Final = 1 << 20
 _FRAME: Final = 1500
 """Length in bytes of the frames of the paper's table."""
+_SOCKET_BUFFER: Final = 128 << 10
+"""Bytes of each socket buffer: those of Open MPI."""
 _SLICE: Final = 10 * MILLISECOND
 """Work between two looks, longer than the transfer of a message."""
 _SOON: Final = 100 * MICROSECOND
@@ -160,6 +163,34 @@ def calls_per_message(_: ClaimEvidence) -> ClaimVerdict:
     return ClaimVerdict("confirmed" if (push, pull) == (2, 1) else "refuted", numbers, "counted")
 
 
+def _handed_over(length: int) -> bool:
+    """Return whether a message has left its sender while the receiver works, with sockets that have buffers."""
+    fabric = StreamFabric(CLOVERTOWN, 2, room=_SOCKET_BUFFER)
+
+    def program(comm: Communicator) -> Program[int]:
+        data = np.zeros(length, np.uint8)
+        if comm.rank:
+            comm.work_for(_SLICE)
+            yield []
+            yield [comm.irecv(0, data)]
+        else:
+            yield [comm.isend(1, data)]
+        return comm.now()
+
+    return fabric.run(program)[0] < _SLICE
+
+
+def room_of_sockets(_: ClaimEvidence) -> ClaimVerdict:
+    """Judge by the model of TCP whether messages up to both socket buffers leave while the receiver works."""
+    most = 2 * _SOCKET_BUFFER
+    found = {length: _handed_over(length) for length in (_SOCKET_BUFFER, most, most + 1, 2 * most)}
+    shown = ", ".join(f"{length:,} B {'leave' if left else 'wait'}" for length, left in found.items())
+    numbers = f"buffers of {_SOCKET_BUFFER:,} B each, while the receiver works: {shown}"
+    return ClaimVerdict(
+        "confirmed" if list(found.values()) == [True, True, False, False] else "refuted", numbers, "counted"
+    )
+
+
 def _share_of_gap() -> Term:
     """The time of a frame of 1,500 bytes over the interval of such frames at 1 Gb/s."""
 
@@ -219,5 +250,6 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     "S4-F12-a": (Check(_share("match", _CONSUMER), least=0.95 * BOUNDS[_CONSUMER][1]),),
     "S4-F13-a": tuple(Check(_share(each, _CONSUMER), most=0.9 * BOUNDS[_CONSUMER][1]) for each in ("push", "library")),
     "S4-D-a": (Check(_overlap("thread", "receiver"), least=0.5),),
+    "S4-D-b": room_of_sockets,
     "S4-D-c": (Check(_overlap("signal", "receiver"), least=0.5), Check(_overlap("signal", "sender"), least=0.5)),
 }
