@@ -8,8 +8,8 @@ capture, so that reading does not take more time than following.
 
 Both need the dialects first, and a range also the number of frames before it. All ranges of all files are therefore
 surveyed by workers at the beginning, which also verifies their boundaries (:mod:`mxwire.capture.division`). A range
-that does not end with a record is surveyed once more, joined with the next one. If that fails, the file is damaged, or
-changes on the way, and the capture remains undivided.
+that does not end with a record is surveyed once more, joined with the next one. If that fails, the file is damaged, ends
+within a record, or changes on the way, and the capture remains undivided.
 """
 
 from __future__ import annotations
@@ -128,6 +128,8 @@ class DividedCapture:
     def __init__(self, files: tuple[str, ...], octets: int, decoder: Decoder) -> None:
         self.decoder = decoder
         self.parts = [CapturePart(files)]
+        self.verified = False
+        """True after :meth:`examine` if the capture has at least two ranges with right boundaries."""
         self._files = files
         with suppress(OSError):  # reading the capture reports it
             octets = max(octets, sum(Path(each).stat().st_size for each in files) // _MOST_RANGES)
@@ -142,7 +144,8 @@ class DividedCapture:
     def examine(self, surveyor: Surveyor, *, by_pair: bool) -> None:
         """Survey the ranges, and divide the capture into them, or ``by_pair`` of hosts."""
         found = self._verified(surveyor) if self._ranges else []
-        if len(found) < 2:
+        self.verified = len(found) > 1
+        if not self.verified:
             return  # notes and errors are those of a whole capture
         decoder, first_numbers, total = self.decoder, [], 0
         for _, each in found:

@@ -48,6 +48,7 @@ Files = tuple[str, ...]
 """A capture: one file, or the consecutive files of a ring."""
 ALONE: Final = WorkerOptions()
 """No workers: each capture is analysed in this process."""
+_UNDIVIDED: Final = "it ends within a record, is damaged, or its sections or interfaces change on the way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +294,11 @@ class CaptureSet:
                 yield from (None if isinstance(each, FatalPiece) else each for each in found)
 
         capture.examine(surveyor, by_pair=self._joined)
+        file = capture.parts[0].files[0]
         if len(capture.parts) > 1:
-            note_frames(capture.parts[0].files[0], capture.decoder)
+            note_frames(file, capture.decoder)
+        elif not capture.verified:
+            notes.note(f"{file}: not divided among workers: {_UNDIVIDED}")
 
     def _take(self, part: CapturePart, answer: _Answer | FatalPiece, take: Taker[Any]) -> None:
         if not isinstance(answer, _Answer):

@@ -195,6 +195,17 @@ def test_notes_of_parts_are_summed(tmp_path, fabric):
     assert len(notes[0]) == 1 and notes[0] == notes[1]
 
 
+def test_a_capture_that_ends_within_a_record_is_read_whole_with_a_note(tmp_path, fabric):
+    path = tmp_path / "cut.pcapng"
+    path.write_bytes(fabric.read_bytes()[:-1])
+    for command in (("messages",), ("decode", "--no-analysis")):
+        words = ("--on", "local", "--jobs", 1, "--piece", 0.4, "--to", tmp_path / command[0])
+        run = mxwire(*command, *words, path)
+        assert run.code == 2
+        (note,) = [line for line in run.err.splitlines() if "not divided" in line]
+        assert note.startswith(f"mxwire: {path}: not divided among workers: it ends within a record")
+
+
 def test_the_command_writes_the_same_rows_for_any_division(tmp_path, fabric):
     polars = pytest.importorskip("polars")
     tables = {}
