@@ -8,8 +8,8 @@ capture, so that reading does not take more time than following.
 
 Both need the dialects first, and a range also the number of frames before it. All ranges of all files are therefore
 surveyed by workers at the beginning, which also verifies their boundaries (:mod:`mxwire.capture.division`). A range
-that does not end with a record is surveyed once more, joined with the next one. If that fails, the file is damaged, ends
-within a record, or changes on the way, and the capture remains undivided.
+that does not end with a record is surveyed once more, joined with the next one. If that fails, the file is damaged,
+ends within a record, or changes on the way, and the capture remains undivided.
 """
 
 from __future__ import annotations

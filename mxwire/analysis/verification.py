@@ -138,7 +138,7 @@ class Verification:
                 yield from self._one_by_one(frames, part.place.tolist())
                 left = later
                 continue
-            taken = take_plain(part, self._judge.plain_pair, frames.data, from_start=self._vantage.from_start)
+            taken = take_plain(part, self._judge.plain_pair, frames.data, self._vantage)
             senders, kinds = part.source[taken], part.kind[taken]
             keys, counts = np.unique(senders << np.uint64(8) | kinds, return_counts=True)
             for key, count in zip(keys.tolist(), counts.tolist(), strict=True):

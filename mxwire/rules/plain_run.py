@@ -13,7 +13,8 @@ is plain up to its first frame that is not; that one and its successors in the r
    (:func:`_lane`): what the next frames must contain for every tracker to take the branch of a new number, and for
    every rule to be met. A lane with a pending restart, a gap or an unknown partner has no plain frames.
 2. *Comparison.* Numbers are those of the first message plus the number of messages before it in the lane; acks are
-   compared with the number of messages in the other lane. All frames are compared at once.
+   compared with the number of messages in the other lane. All frames are compared at once. Duplicates that the network
+   made of messages and libacks are plain, too; retransmissions are left to the judge.
 3. *Records.* The streams advance, and only the messages that they still remember are created.
 """
 
@@ -30,6 +31,7 @@ from mxwire.rules.lanes import LaneOrder
 from mxwire.rules.state.flows import ObservedFlow, ObservedPair
 from mxwire.rules.state.numbered import NO_REGION
 from mxwire.rules.state.streams import KEPT_BEHIND, NO_FRAGMENTS, Content, ObservedMessage, ObservedStream
+from mxwire.rules.vantage import Vantage, resend_delay_least, slack
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import (
     ABANDONED_DONE,
@@ -50,6 +52,7 @@ _HALF: Final = SESSION_NUMBER_STEP // 2
 MOST_OUTSTANDING: Final = OUTSTANDING_MAXIMUM - KEPT_BEHIND
 """Unacknowledged messages from which a stream may forget some of them."""
 _NONE: Final = -1
+_LONG_AGO: Final = -(1 << 62)
 _TYPES: Final = int(PacketType.TINY), int(PacketType.SMALL)
 _Integers = NDArray[np.int64]
 
@@ -106,15 +109,17 @@ Data = Callable[[Sequence[int], Sequence[int]], list[bytes]]
 _EXPECTED: Final = np.dtype(
     [
         ("next", "i8"), ("bits", "i8"), ("session", "i8"), ("index", "i8"), ("sends", "?"), ("acks", "?"),
-        ("acknowledged", "i8"), ("outgoing", "i8"), ("acknum", "i8"), ("reserved", "?"), ("first", "?"),
+        ("acknowledged", "i8"), ("outgoing", "i8"), ("kept", "i8"), ("acknum", "i8"), ("acknum_ns", "i8"),
+        ("reserved", "?"), ("first", "?"),
     ]
 )  # fmt: skip
 """The contents of plain frames of a lane, given the state before them: position of the next message and its session
 bits; session and index; whether messages and acks can be plain; the highest position that it has acknowledged, and that
-its partner has; number of the last liback; whether the acks ``ABANDONED_DONE`` and ``FIRST_NUMBER`` report nothing."""
+its partner has; number of remembered messages behind the latter; number and time of the last liback, ``_LONG_AGO`` if
+no frame can be a duplicate of it; whether the acks ``ABANDONED_DONE`` and ``FIRST_NUMBER`` report nothing."""
 
 
-def take(frames: PlainFrames, pairs: Pairs, data: Data, *, from_start: bool) -> NDArray[np.bool_]:
+def take(frames: PlainFrames, pairs: Pairs, data: Data, vantage: Vantage) -> NDArray[np.bool_]:
     """Record the plain frames of a run; return which they are. The caller passes the others to the judge, in order."""
     conversation = np.minimum(frames.lane, frames.reverse)
     order = np.argsort(conversation, kind="stable")
@@ -131,10 +136,10 @@ def take(frames: PlainFrames, pairs: Pairs, data: Data, *, from_start: bool) -> 
     known = [number for number, each in enumerate(flows) if each is not None]
     if not known:
         return np.zeros(len(order), np.bool_)
-    rows = [_lane(flow, from_start) for both in flows if both is not None for flow in both]
+    rows = [_lane(flow, vantage.from_start) for both in flows if both is not None for flow in both]
     expected[known] = np.array(rows, _EXPECTED).reshape(-1, 2)
     run = _JudgedRun(mine, begins, which, side, expected)
-    taken = run.plain()
+    taken = run.plain(flows, data, vantage)
     if not taken.all():
         run.keep(taken)
     run.record(flows, data)
@@ -171,7 +176,9 @@ def _lane(flow: ObservedFlow, from_start: bool) -> tuple[Any, ...]:
         not from_start if other is None else other.complete == other.next,
         _NONE if acknowledged is None else acknowledged,
         0 if stream is None else stream.acknowledged,
+        0 if stream is None else stream.kept_behind,
         0 if flow.acknum is None else flow.acknum,
+        _LONG_AGO if flow.acknum_restart or flow.acknum_session != session else flow.acknum_ns,
         other is not None and _reserves(flow.back, other),
         other is not None and other.first & NUMBER_MASK == ABANDONED_NEXT,
     )
@@ -217,54 +224,123 @@ class _JudgedRun:
         """The state before the run, shape (conversations, 2)."""
         mine, other = expected[which, side], expected[which, 1 - side]
         self.mine = mine
-        sends = frames.kind < LIBACK
+        self._other = other
         self._order = LaneOrder(which, side)
-        self.sent, partners = self._order.before(sends)
+        self._behind: _Integers = np.zeros(len(frames), np.int64)
+        """Number of messages from each duplicate to the next message of its lane; 0 for other frames."""
+
+    def plain(self, flows: Sequence[_Flows], data: Data, vantage: Vantage) -> NDArray[np.bool_]:
+        """Return which frames are plain, as are all before them in their conversation."""
+        plain = self._examine(vantage)
+        if not plain.all():
+            frames = self.frames
+            repeats, behind = self._order.repeats(frames.sequence, self.mine["next"], frames.kind < LIBACK)
+            if repeats.any():
+                self._behind = np.where(repeats, behind, 0)
+                plain = self._examine(vantage)
+                at = np.flatnonzero(repeats & self._until_first(plain))
+                plain[at] &= self._are_duplicates(at, flows, data, resend_delay_least(vantage))
+        return self._until_first(plain)
+
+    def _until_first(self, plain: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which frames precede the first of their conversation that is not ``plain``."""
+        broken = np.cumsum(~plain)
+        found: NDArray[np.bool_] = broken - (broken - ~plain)[self.begins[self.which]] == 0
+        return found
+
+    def _examine(self, vantage: Vantage) -> NDArray[np.bool_]:
+        """Find the positions of all frames; return which are plain, if those before are."""
+        frames, mine, other = self.frames, self.mine, self._other
+        self._sends = (frames.kind < LIBACK) & (self._behind == 0)
+        self.sent, partners = self._order.before(self._sends)
         """Number of messages before each frame in its lane."""
         near = other["next"] + partners
         self.position: _Integers = near + ((frames.ack - near + _HALF) & NUMBER_MASK) - _HALF
         """Position that each frame acknowledges."""
-        self._sends, self._near, self._other = sends, near, other
-
-    def plain(self) -> NDArray[np.bool_]:
-        """Return which frames are plain, as are all before them in their conversation."""
-        frames, mine, other, position = self.frames, self.mine, self._other, self.position
+        position = self.position
         plain: NDArray[np.bool_] = (frames.session == mine["session"]) & (frames.index == mine["index"])
         number = frames.ack & NUMBER_MASK
         idle = ~(mine["first"] & (number == FIRST_NUMBER) | mine["reserved"] & (number == ABANDONED_DONE))
         before = self._order.last(position, mine["acknowledged"])
         acks = ((frames.ack ^ other["bits"]) & SESSION_NUMBER_MASK == 0) & idle
-        acks &= (position <= self._near) & (position >= before)
+        acks &= (position <= near) & (position >= before)
         # Without messages of the partner there is nothing to compare an ack with.
         self.compared: NDArray[np.bool_] = other["next"] > 0
         plain &= mine["acks"] & (acks | ~self.compared)
-        next_number = mine["next"] + self.sent
+        mine_next = mine["next"] + self.sent - self._behind
         acknowledged = self._order.last(position, mine["outgoing"], other=True)
         acknowledged = np.maximum(acknowledged, mine["outgoing"])
-        sends = mine["sends"] & (frames.sequence == (next_number & NUMBER_MASK | mine["bits"]))
-        sends &= next_number + 1 - acknowledged <= MOST_OUTSTANDING
-        liback = ~self._sends
-        acknum = np.where(liback, frames.acknum, 0)
-        acked = np.zeros(len(acknum), np.bool_)
-        at = np.flatnonzero(liback)
-        if len(at):
-            # Libacks are sorted by lane, because their numbers increase per lane.
-            lane = (2 * self.which + self.side)[at]
-            order = np.argsort(lane, kind="stable")
-            previous = np.concatenate([[0], acknum[at[order]][:-1]])
-            new = np.diff(lane[order], prepend=-1) != 0
-            previous[new] = mine["acknum"][at[order]][new]
-            acked[at[order]] = acknum[at[order]] > previous
-        plain &= np.where(self._sends, sends, acked)
-        broken = np.cumsum(~plain)
-        taken: NDArray[np.bool_] = broken - (broken - ~plain)[self.begins[self.which]] == 0
-        return taken
+        sends = mine["sends"] & (frames.sequence == (mine_next & NUMBER_MASK | mine["bits"]))
+        sends &= mine_next + 1 - acknowledged <= MOST_OUTSTANDING
+        sends &= (self._behind == 0) | (mine_next >= acknowledged - mine["kept"])
+        plain &= np.where(frames.kind < LIBACK, sends, self._follows(slack(vantage)))
+        return plain
+
+    def _follows(self, reordering: int) -> NDArray[np.bool_]:
+        """Return which libacks have a higher number than the one before in their lane, or are duplicates of it."""
+        frames, mine = self.frames, self.mine
+        found = np.zeros(len(frames), np.bool_)
+        at = np.flatnonzero(frames.kind == LIBACK)
+        # Sorted by lane, because numbers increase per lane.
+        lane = (2 * self.which + self.side)[at]
+        at = at[np.argsort(lane, kind="stable")]
+        begins = np.diff(np.sort(lane), prepend=-1) != 0
+        number, time_ns = frames.acknum[at], frames.time_ns[at]
+        former, former_ns = np.roll(number, 1), np.roll(time_ns, 1)
+        former[begins], former_ns[begins] = mine["acknum"][at[begins]], mine["acknum_ns"][at[begins]]
+        new = number > former
+        once = begins | np.roll(new, 1)
+        found[at] = new | (number == former) & (number > 0) & once & (time_ns - former_ns < reordering)
+        return found
+
+    def _are_duplicates(
+        self, at: NDArray[np.intp], flows: Sequence[_Flows], data: Data, resend_delay: int
+    ) -> NDArray[np.bool_]:
+        """Return which of the frames ``at``, whose numbers were seen before, repeat the message at once, unchanged."""
+        frames, lanes = self.frames, 2 * self.which + self.side
+        sent = np.flatnonzero(self._sends)
+        sent = sent[np.argsort(lanes[sent], kind="stable")]
+        ahead = self.sent[at] - self._behind[at]
+        of_run = ahead >= 0
+        original = at.copy()
+        original[of_run] = sent[np.searchsorted(lanes[sent], lanes[at[of_run]]) + ahead[of_run]]
+        same: NDArray[np.bool_] = frames.time_ns[at] - frames.time_ns[original] < resend_delay
+        for column in (frames.kind, frames.length, frames.match, frames.ack):
+            same &= column[at] == column[original]
+        places = (data(frames.place[each].tolist(), frames.length[each].tolist()) for each in (at, original))
+        same &= np.array([one == other for one, other in zip(*places, strict=True)], np.bool_)
+        for place in np.flatnonzero(~of_run).tolist():
+            frame = int(at[place])
+            stream = _stream(flows, int(lanes[frame]))
+            position = int(self.mine["next"][frame] + ahead[place])
+            message = None if stream is None else stream.messages.get(position)
+            same[place] = (
+                message is not None
+                and message.complete
+                and message.session == int(frames.session[frame])
+                and int(frames.time_ns[frame]) - message.last_ns < resend_delay
+                and message.acknowledgement == int(frames.ack[frame])
+                and message.content == self._contents(np.array([frame]), data)[0]
+            )
+        return same
+
+    def _contents(self, at: NDArray[np.intp], data: Data) -> list[Content]:
+        """Return the contents of the messages in the frames ``at``."""
+        frames, match = self.frames, self.frames.match[at]
+        kinds, lengths = frames.kind[at].tolist(), frames.length[at].tolist()
+        high, low = (match >> np.uint64(32)).tolist(), (match & np.uint64(0xFFFF_FFFF)).tolist()
+        columns = kinds, lengths, high, low, data(frames.place[at].tolist(), lengths)
+        return [
+            (_TYPES[kind], length, (one, other), NO_REGION, held)
+            for kind, length, one, other, held in zip(*columns, strict=True)
+        ]
 
     def keep(self, taken: NDArray[np.bool_]) -> None:
         """Discard the other frames; conversations keep their numbers."""
         self.frames, self.which, self.side = self.frames.part(taken), self.which[taken], self.side[taken]
         self.position, self.mine, self.sent = self.position[taken], self.mine[taken], self.sent[taken]
         self.compared, self._sends = self.compared[taken], self._sends[taken]
+        self._behind = self._behind[taken]
 
     def record(self, flows: Sequence[_Flows], data: Data) -> None:
         """Advance the streams of all conversations."""
@@ -275,7 +351,7 @@ class _JudgedRun:
         lanes = lanes[order]
         begins = np.flatnonzero(np.diff(lanes, prepend=-1))
         ends = [*begins[1:].tolist(), len(lanes)]
-        sends = self._sends[order]
+        sends, libacks = self._sends[order], self.frames.kind[order] == LIBACK
         for begin, end, lane in zip(begins.tolist(), ends, lanes[begins].tolist(), strict=True):
             both = flows[lane >> 1]
             assert both is not None
@@ -289,12 +365,28 @@ class _JudgedRun:
                 stream.complete = stream.next
                 flow.unannounced = flow.unannounced or (not flow.connects and bool(flow.sessions))
             if len(messages) < len(part):
-                last = part[~sends[begin:end]][-1]
-                flow.acknum = int(self.frames.acknum[last])
-                flow.acknum_ns = int(self.frames.time_ns[last])
-                flow.acknum_session = int(self.frames.session[last])
-                flow.acknum_restart = False
+                self._number(flow, part[libacks[begin:end]])
         self._create(flows, data)
+        at = np.flatnonzero(self._behind)
+        position = self.mine["next"][at] + self.sent[at] - self._behind[at]
+        for lane, place in zip((2 * self.which + self.side)[at].tolist(), position.tolist(), strict=True):
+            stream = _stream(flows, lane)
+            message = None if stream is None else stream.messages.get(place)
+            if message is not None:
+                message.frames += 1
+
+    def _number(self, flow: ObservedFlow, libacks: NDArray[np.intp]) -> None:
+        """Record the numbers of the ``libacks`` of a lane."""
+        if not len(libacks):
+            return
+        numbers = self.frames.acknum[libacks]
+        last = int(numbers[-1])
+        first = libacks[int(np.searchsorted(numbers, last))]
+        if last != flow.acknum or flow.acknum_restart or flow.acknum_session != int(self.frames.session[first]):
+            flow.acknum_ns = int(self.frames.time_ns[first])
+        flow.acknum = last
+        flow.acknum_session = int(self.frames.session[first])
+        flow.acknum_restart = False
 
     def _acknowledge(self, flow: ObservedFlow, part: NDArray[np.intp]) -> None:
         """Record the acks of the frames ``part`` of a lane."""
@@ -334,22 +426,17 @@ class _JudgedRun:
             floors[lane] = stream.floor if stream is not None else 0
         kept = position >= floors[lanes]
         at, position, lanes = at[kept], position[kept], lanes[kept]
-        kinds, lengths = frames.kind[at].tolist(), frames.length[at].tolist()
-        match = frames.match[at]
         columns = (
-            lanes.tolist(), position.tolist(), frames.session[at].tolist(), kinds, lengths,
-            (match >> np.uint64(32)).tolist(), (match & np.uint64(0xFFFF_FFFF)).tolist(),
-            data(frames.place[at].tolist(), lengths), frames.time_ns[at].tolist(), frames.number[at].tolist(),
-            frames.ack[at].tolist(),
+            lanes.tolist(), position.tolist(), frames.session[at].tolist(), self._contents(at, data),
+            frames.time_ns[at].tolist(), frames.number[at].tolist(), frames.ack[at].tolist(),
         )  # fmt: skip
-        for lane, place, session, kind, length, high, low, held, time_ns, number, ack in zip(*columns, strict=True):
-            content: Content = _TYPES[kind], length, (high, low), NO_REGION, held
+        for lane, place, session, content, time_ns, number, ack in zip(*columns, strict=True):
             stream = streams[lane]
             assert stream is not None
             stream.messages[place] = ObservedMessage(
                 position=place,
                 session=session,
-                kind=_TYPES[kind],
+                kind=content[0],
                 content=content,
                 first_ns=time_ns,
                 last_ns=time_ns,

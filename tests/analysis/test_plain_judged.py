@@ -131,3 +131,21 @@ def test_one_wrong_field_is_found_in_a_run(field, value, rules):
     for vantage in VANTAGES:
         assert alike(batches, vantage) > 300
     assert {each.rule for each in Verification().observe(batches[0])} == rules
+
+
+def test_duplicates_are_judged_by_columns():
+    """Of messages and libacks, of the same run and of the one before; a retransmission is left to the judge."""
+    on = Stage().connect()
+    for position in range(1, 600):
+        frames = [
+            on.a.tiny(lib_seqnum=position, lib_piggyack=position),
+            on.b.liback(liback_lib_seqnum=position + 1, liback_send_seq=position + 1),
+        ]
+        frames.append(on.b.tiny(lib_seqnum=position, lib_piggyack=position + 1))
+        for each in frames:
+            on.send(*[each] * (2 if position % 10 == 0 else 1), after_ms=0.01)
+    batch = FrameBatch.from_frames([raw for _, raw in on.sent], [time for time, _ in on.sent])
+    (decoded_batch,) = Decoder().decode_all([batch])
+    for vantage in VANTAGES[:2]:
+        assert alike([decoded_batch], vantage) > 1900
+        assert alike(cut([decoded_batch], Random(1)), vantage) > 1000
