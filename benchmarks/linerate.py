@@ -46,7 +46,7 @@ from mxwire.frames import FrameBatch
 from mxwire.lab.machine import placement
 from mxwire.linerate.control import SinkControl
 from mxwire.linerate.generator import GeneratorPlan
-from mxwire.linerate.run import GeneratorRun
+from mxwire.linerate.generator_run import GeneratorRun
 from mxwire.linerate.sink_process import SinkProcess
 from mxwire.linerate.template import FrameTemplate, template_of, template_of_size
 from mxwire.linerate.transmitters import Via, open_transmitter

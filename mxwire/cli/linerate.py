@@ -42,7 +42,7 @@ from mxwire.ethernet import BROADCAST, mac_bytes, mac_text
 
 if TYPE_CHECKING:
     from mxwire.linerate.generator import GeneratorResult
-    from mxwire.linerate.run import RunResult
+    from mxwire.linerate.generator_run import RunResult
     from mxwire.linerate.sink import SinkRun
     from mxwire.linerate.station import SinkStation
     from mxwire.linerate.template import FrameTemplate
@@ -126,8 +126,8 @@ def generate(options: GenerateOptions) -> None:
     from mxwire.lab.namespaces import inside
     from mxwire.linerate.control import find_sink
     from mxwire.linerate.generator import GeneratorPlan, check_length
+    from mxwire.linerate.generator_run import GeneratorRun
     from mxwire.linerate.rates import frame_rate
-    from mxwire.linerate.run import GeneratorRun
     from mxwire.linerate.template import RUNS, mean_length
     from mxwire.linerate.transmitters import Via, open_transmitter
     from mxwire.link import PacketLink

@@ -34,7 +34,7 @@ from mxwire.ethernet import HEADER_SIZE
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice
     from mxwire.linerate.control import SinkAddress
-    from mxwire.linerate.tester import LineTester, LineTesterOptions, SizeMeasurement
+    from mxwire.linerate.line_tester import LineTester, LineTesterOptions, SizeMeasurement
     from mxwire.link.interface import NetworkInterface
 
 _SIZES: Final = (60, 168, 1024, 4128)
@@ -141,7 +141,7 @@ class LineTestOptions:
 
     def tester(self) -> LineTesterOptions:
         """The settings of the tests; settings without an option are those of RFC 2544."""
-        from mxwire.linerate.tester import LineTesterOptions
+        from mxwire.linerate.line_tester import LineTesterOptions
 
         given = {each.name: getattr(self, each.name) for each in fields(LineTesterOptions)}
         chosen = {name: value for name, value in given.items() if value is not None}
@@ -223,10 +223,10 @@ def _open(
     """Open the interface, start or find the sink, and return the tester with the addresses of both sides."""
     from mxwire.lab.machine import pin
     from mxwire.linerate.control import find_sink
-    from mxwire.linerate.run import GeneratorRun
+    from mxwire.linerate.generator_run import GeneratorRun
+    from mxwire.linerate.line_tester import LineTester
     from mxwire.linerate.sink_process import names_interface, sink_address, two_processors
     from mxwire.linerate.template import RUNS
-    from mxwire.linerate.tester import LineTester
     from mxwire.linerate.transmitters import Via, open_transmitter
     from mxwire.link import PacketLink
     from mxwire.link.ethtool import read_hardware
@@ -381,7 +381,7 @@ def messages(options: MessageTestOptions) -> None:
 
     The partner is a real host: mxwire serve, or an application of Open-MX or MX.
     """
-    from mxwire.linerate.messages import MessageOptions, MessageTester
+    from mxwire.linerate.message_tester import MessageOptions, MessageTester
     from mxwire.wire.dialect import dialect_by_name
 
     report = _TestReport("messages", "packet", options)

@@ -44,7 +44,7 @@ def argument(**properties: Any) -> Any:
     return click.argument("value", **properties)
 
 
-class _Group:
+class _OptionGroup:
     """A field whose value is an object of another class of options."""
 
     def __init__(self, kind: type[Any], omitted: tuple[str, ...]) -> None:
@@ -54,7 +54,7 @@ class _Group:
     def take(self, given: dict[str, Any]) -> Any:
         """Make an object of the values in ``given``, which loses them."""
         values = {
-            name: each.take(given) if isinstance(each, _Group) else given.pop(name)
+            name: each.take(given) if isinstance(each, _OptionGroup) else given.pop(name)
             for name, each in self.fields.items()
         }
         return self.kind(**values)
@@ -64,18 +64,18 @@ class _Group:
         return [
             parameter
             for each in self.fields.values()
-            for parameter in (each.parameters() if isinstance(each, _Group) else each)
+            for parameter in (each.parameters() if isinstance(each, _OptionGroup) else each)
         ]
 
     def conflicts(self) -> list[Any]:
         """Return the declared conflicts, those of groups last."""
-        inner = (each.conflicts() for each in self.fields.values() if isinstance(each, _Group))
+        inner = (each.conflicts() for each in self.fields.values() if isinstance(each, _OptionGroup))
         return [*getattr(self.kind, ATTRIBUTE, []), *(each for some in inner for each in some)]
 
 
 def group(kind: type[Any], *omitted: str) -> Any:
     """A field with the options of another class, except those of the ``omitted`` fields, which keep their defaults."""
-    return _Group(kind, omitted)
+    return _OptionGroup(kind, omitted)
 
 
 @dataclass_transform(frozen_default=True)
@@ -84,8 +84,8 @@ def options_class(declared: _Class) -> _Class:
     found: dict[str, Any] = {}
     for name in declared.__annotations__:
         given = getattr(declared, name)
-        found[name] = given if isinstance(given, _Group) else _parameters(name, given)
-        default = field(default_factory=given.kind) if isinstance(given, _Group) else _default(found[name][0])
+        found[name] = given if isinstance(given, _OptionGroup) else _parameters(name, given)
+        default = field(default_factory=given.kind) if isinstance(given, _OptionGroup) else _default(found[name][0])
         setattr(declared, name, default)
     made: Any = dataclass(frozen=True, slots=True)(declared)
     setattr(made, _FIELDS, found)
@@ -118,7 +118,7 @@ def takes(kind: type[Any], *omitted: str, name: str = "") -> Callable[[Any], Any
 
     The options of the ``omitted`` fields keep their defaults.
     """
-    whole = _Group(kind, omitted)
+    whole = _OptionGroup(kind, omitted)
 
     def decorate(function: Callable[..., Any]) -> Any:
         @functools.wraps(function)

@@ -335,7 +335,7 @@ def _print(outcome: ScenarioOutcome, options: ScenarioOptions, seed: int | None,
 def _judged(outcome: ScenarioOutcome) -> ScenarioOutcome:
     """Add the rules that the host breaks to an outcome."""
     from mxwire.scenarios import Remark, ScenarioVerdict
-    from mxwire.scenarios.judge import breaches
+    from mxwire.scenarios.breaches import breaches
     from mxwire.wire.dialect import dialect_by_name
 
     violations = breaches(outcome, dialect_by_name(outcome.dialect))

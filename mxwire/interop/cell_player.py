@@ -14,7 +14,7 @@ from mxwire.interop.diagnosis import diagnose
 from mxwire.interop.expectations import CellExpectation, expected_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import dialect_of, profile_of
-from mxwire.interop.judge import HostTable, comments, digest, judge, write_capture
+from mxwire.interop.recorded_frames import HostTable, breaches_of, comments, digest, write_capture
 from mxwire.interop.result import CAPTURES, Cell, Implementation
 from mxwire.interop.roles import HostSetup, UnexpectedResult
 from mxwire.interop.simulated_stage import SimulatedStage
@@ -103,7 +103,7 @@ def play_simulated(order: CellOrder, captures: Path | None = None) -> Cell:
     )
     outcome = perform(part, stage)
     hosts = HostTable.on(stage, (left, right))
-    findings = judge(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest)
+    findings = breaches_of(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest)
     return cell_of(order, part, stage, expected, outcome, hosts, findings, captures)
 
 

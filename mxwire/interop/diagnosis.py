@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.ethernet import ADDRESS_SIZE, mac_text
-from mxwire.interop.judge import HostTable, batch_of
+from mxwire.interop.recorded_frames import HostTable, batch_of
 from mxwire.interop.stage import RecordedFrame, StageSide
 from mxwire.protocol.counters import PULL_TIMEOUTS
 from mxwire.rules import LOST

@@ -19,9 +19,9 @@ from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveCo
 from mxwire.interop.expectations import CellExpectation, expected_of
 from mxwire.interop.external_programs import ExternalPrograms, ProgramError
 from mxwire.interop.impairments import treatment_by_name
-from mxwire.interop.judge import HostTable, inherited, judge, sessions_named
 from mxwire.interop.live_stage import ExternalPeer, LiveStage
 from mxwire.interop.matrix import CellSelection, cell_by_name, selected_cases
+from mxwire.interop.recorded_frames import HostTable, breaches_of, inherited, sessions_named
 from mxwire.interop.result import Cell, Implementation
 from mxwire.interop.roles import HostSetup, Introduction, UnplayableCase
 from mxwire.lab.namespaces import inside, joined
@@ -152,7 +152,7 @@ class LivePlayer:
         left_out: frozenset[int] = frozenset()
         if programs is not None:
             left_out = inherited(stage.frames, hosts, stage.left.address, self._earlier)
-        findings = judge(stage.frames, hosts, exact=False, left_out=left_out, reboots=stage.reboots)
+        findings = breaches_of(stage.frames, hosts, exact=False, left_out=left_out, reboots=stage.reboots)
         if any(each.several for each in self._programs.values()):
             findings = [each for each in findings if each.rule not in _OF_SEVERAL]
         return cell_of(order, part, stage, expected, outcome, hosts, findings, self._captures, left_out)

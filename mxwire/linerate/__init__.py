@@ -23,12 +23,12 @@ time per frame.
 
 *Agreement.* Generator and sink exchange control messages in RAW packets over the measured path (``control.py``,
 ``station.py``): one program can find the other, begin a run, and compare the numbers at its end, on one machine or on
-two, without any other network. ``run.py`` is one run from the generator's side. Latencies are exact if both sides share
-a clock, which they detect by comparing the boot identifiers of their kernels; otherwise only differences of latencies
-are reported.
+two, without any other network. ``generator_run.py`` is one run from the generator's side. Latencies are exact if both
+sides share a clock, which they detect by comparing the boot identifiers of their kernels; otherwise only differences of
+latencies are reported.
 
 *Tests.* ``search.py`` decides the next rate or burst length from the outcome of the last trial, without frames or a
-clock. ``tester.py`` runs the trials and judges them, except those of ``incast.py`` and ``messages.py``.
+clock. ``line_tester.py`` runs the trials and judges them, except those of ``incast.py`` and ``message_tester.py``.
 
 *Limits of the tester.* A loss is attributed to a place if the counters allow it (``drops.py``): the card of either
 side, the backlog of the kernel, the ring of the receiver, or the path between. A test measures the limit of the tester

@@ -14,9 +14,9 @@ from mxwire.interop.cell_player import casting_of
 from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveConfiguration, read_configuration
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.judge import HostTable, judge
 from mxwire.interop.live_matrix import LivePlayer, against, between, hosts_against, opened
 from mxwire.interop.live_stage import LiveStage
+from mxwire.interop.recorded_frames import HostTable, breaches_of
 from mxwire.interop.roles import Introduction
 from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.rules import Violation
@@ -52,7 +52,7 @@ class SimulatedStages:
         """Fail the test if a host has broken a rule; hosts with different dialects are not judged."""
         for stage, hosts in self._made:
             if len({each.dialect for each in hosts.castings.values()}) == 1:
-                _fail(judge(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest))
+                _fail(breaches_of(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest))
 
 
 class Session:
@@ -97,7 +97,7 @@ def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
     stage = between(configuration, castings, "none", 1, "names", configuration.patience)
     try:
         yield stage
-        _fail(judge(stage.frames, HostTable.on(stage, castings), exact=False, reboots=stage.reboots))
+        _fail(breaches_of(stage.frames, HostTable.on(stage, castings), exact=False, reboots=stage.reboots))
     finally:
         stage.close()
 
@@ -118,7 +118,7 @@ def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> It
         player.must_be_there(stage, described)
         stage.patience = configuration.patience
         yield stage
-        _fail(judge(stage.frames, hosts_against(stage, left, right, described), exact=False))
+        _fail(breaches_of(stage.frames, hosts_against(stage, left, right, described), exact=False))
     finally:
         if failed():
             programs.suspect(stage.roles, f"{test} has failed")

@@ -1,7 +1,7 @@
 """The JSON of whole batches of frames, from columns.
 
-:func:`mxwire.report.record.record` and :func:`mxwire.report.compact.compact` define the result, byte by byte; here one
-template per packet type formats the columns.
+:func:`mxwire.report.frame_record.record` and :func:`mxwire.report.compact.compact` define the result, byte by byte;
+here one template per packet type formats the columns.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from mxwire.report.compact import compact
 from mxwire.report.frame_json import json_lines
 from mxwire.report.frame_line import FrameLines
 from mxwire.report.frame_output import FrameOutput
+from mxwire.report.frame_record import RECORD_KEYS, record
 from mxwire.report.json_line import json_line, plain_line, with_seconds
-from mxwire.report.record import RECORD_KEYS, record
 from mxwire.report.summary import type_text
 from mxwire.report.terminal import terminal_width
 from mxwire.report.tree import tree

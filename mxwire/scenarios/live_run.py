@@ -18,7 +18,7 @@ from mxwire.scenarios.cast import HOST, Cast, RunScope
 from mxwire.scenarios.conditions import packet_of
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.outcome import Remark, ScenarioOutcome
-from mxwire.scenarios.run import ScenarioRun
+from mxwire.scenarios.scenario_run import ScenarioRun
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated_run import outcome_of, skipped
 from mxwire.scenarios.steps import ExpectStep, SilenceStep, WaitStep, walk

@@ -18,7 +18,7 @@ from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import HOST, Cast, known_hosts
 from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
 from mxwire.scenarios.processes import FIRST, HostProcesses
-from mxwire.scenarios.run import ScenarioRun
+from mxwire.scenarios.scenario_run import ScenarioRun
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import TestedEndpoint
 from mxwire.scenarios.vocabulary import COUNTERS

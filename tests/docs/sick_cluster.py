@@ -15,8 +15,8 @@ from mxwire.ethernet import BROADCAST, DESTINATION
 from mxwire.interop.cell_player import casting_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.judge import batch_of
 from mxwire.interop.programs import ECHO_ENDPOINT, ServerProgram
+from mxwire.interop.recorded_frames import batch_of
 from mxwire.interop.roles import UnexpectedResult
 from mxwire.interop.simulated_stage import SimulatedStage, address_of
 from mxwire.interop.stage import RecordedFrame

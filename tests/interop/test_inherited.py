@@ -13,7 +13,7 @@ from mxwire.interop.cell_player import CaseOutcome, CellOrder, cell_of
 from mxwire.interop.expectations import expected_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.judge import HostTable, comments, inherited, judge, sessions_named
+from mxwire.interop.recorded_frames import HostTable, breaches_of, comments, inherited, sessions_named
 from mxwire.interop.roles import HostSetup
 from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.interop.stage import RecordedFrame
@@ -53,10 +53,10 @@ def changed(each: RecordedFrame, **fields: int) -> RecordedFrame:
 
 @pytest.mark.rule("R-MEA-21")
 def test_pulls_of_an_earlier_run_do_not_count_as_breaches(frames):
-    assert {each.rule for each in judge(frames, HOSTS, exact=False)} == {"R-EP-02"}
+    assert {each.rule for each in breaches_of(frames, HOSTS, exact=False)} == {"R-EP-02"}
     left_out = inherited(frames, HOSTS, OWN)
     assert {type(codec_of(DIALECT).parse(frames[number - 1].frame)) for number in left_out} == {Pull}
-    assert judge(frames, HOSTS, exact=False, left_out=left_out) == []
+    assert breaches_of(frames, HOSTS, exact=False, left_out=left_out) == []
     noted = comments(frames, (), left_out)
     assert set(noted) == left_out and set(noted.values()) == {"of an exchange before this cell: not judged"}
 
@@ -70,7 +70,7 @@ def test_a_wrong_session_in_the_conduct_of_the_cell_remains_a_breach(frames):
     frames[place] = changed(frames[place], session=0x01020304)
     left_out = inherited(frames, HOSTS, OWN)
     assert place + 1 not in left_out
-    (found,) = [each for each in judge(frames, HOSTS, exact=False, left_out=left_out) if each.rule == "R-EP-02"]
+    (found,) = [each for each in breaches_of(frames, HOSTS, exact=False, left_out=left_out) if each.rule == "R-EP-02"]
     assert found.frames[-1] == place + 1
 
 

@@ -15,8 +15,8 @@ from mxwire.interop.cell_player import CaseOutcome, casting_of, perform
 from mxwire.interop.expectations import expected_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.judge import HostTable, judge
 from mxwire.interop.programs import start
+from mxwire.interop.recorded_frames import HostTable, breaches_of
 from mxwire.interop.roles import Answer, EndpointAddress, HostSetup, Role, UnplayableCase
 from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.interop.stage import StageSide
@@ -99,7 +99,7 @@ def played(
 def broken(stage: StrangeStage, part: CaseDefinition) -> list[str]:
     left, right = stage.castings
     known = HostTable({stage.left.address: left, stage.right_address: right}, left.dialect)
-    found = judge(stage.frames, known, exact=True, reboots=stage.reboots, slowest=stage.slowest)
+    found = breaches_of(stage.frames, known, exact=True, reboots=stage.reboots, slowest=stage.slowest)
     return [str(each) for each in found if each.severity == "violation" and each.rule not in part.unseen]
 
 

@@ -26,14 +26,14 @@ from mxwire.linerate.control import (
 )
 from mxwire.linerate.drops import KernelDrops, drops_by_place
 from mxwire.linerate.generator import ClockMonitor, FrameGenerator, GeneratorPlan
+from mxwire.linerate.generator_run import GeneratorRun
 from mxwire.linerate.incast import IncastOptions, IncastTester
+from mxwire.linerate.line_tester import LineTester, LineTesterOptions, SizeMeasurement, TesterLimit
 from mxwire.linerate.live_frames import _day_offset
-from mxwire.linerate.messages import MessageOptions, MessageTester, frames_needed
-from mxwire.linerate.run import GeneratorRun
+from mxwire.linerate.message_tester import MessageOptions, MessageTester, frames_needed
 from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.station import SinkStation
 from mxwire.linerate.template import templates_of
-from mxwire.linerate.tester import LineTester, LineTesterOptions, SizeMeasurement, TesterLimit
 from mxwire.linerate.transmitters import LinkTransmitter
 from mxwire.link import Faults, FaultyLink, Link, LinkError, MemoryNetwork
 from mxwire.units import SECOND

@@ -461,7 +461,7 @@ def test_a_killed_sink_releases_queue_and_program(xdp_wire: Cable) -> None:
 
 # Tests: what they report, never how fast.
 
-SHORT_BURSTS = {"mxwire.linerate.tester._BURST_SECONDS": 0.1}
+SHORT_BURSTS = {"mxwire.linerate.line_tester._BURST_SECONDS": 0.1}
 
 
 def measure(port: Port, test: str, *options: object) -> Any:

@@ -16,7 +16,7 @@ from mxwire.errors import MxwireError
 from mxwire.plugin import Tshark, install
 from mxwire.plugin.folder import source
 from mxwire.pyshark import open_capture
-from mxwire.report.record import record
+from mxwire.report.frame_record import record
 from mxwire.wire.decoder import Decoder
 from tests.dissector.support import join, needs_scripts
 

@@ -10,7 +10,7 @@ import pytest
 from mxwire.protocol import PROFILES
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, library, run_simulated
-from mxwire.scenarios.judge import breaches
+from mxwire.scenarios.breaches import breaches
 from mxwire.scenarios.steps import CheckStep, ExpectStep, Relation, ScenarioStep, SendStep, walk
 from mxwire.wire.dialect import Dialect
 

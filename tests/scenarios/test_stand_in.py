@@ -15,7 +15,7 @@ from mxwire.scenarios.actions import Query
 from mxwire.scenarios.driver import run_driven
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.live_run import Reception, new_seed, run_live, shift_of
-from mxwire.scenarios.run import ScenarioRun
+from mxwire.scenarios.scenario_run import ScenarioRun
 from mxwire.wire.dialect import MXOE
 
 from .stand_in import StandIn

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
 from mxwire.bench.roles.common import CONTENT, PATIENCE
 from mxwire.host import Endpoint, Host, HostError
-from mxwire.linerate.messages import MESSAGE_COUNTERS, frames_needed
+from mxwire.linerate.message_tester import MESSAGE_COUNTERS, frames_needed
 from mxwire.link import LinkKind
 from mxwire.protocol import Partner
 from mxwire.wire.dialect import as_dialect

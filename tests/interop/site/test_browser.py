@@ -10,7 +10,7 @@ from base64 import b64decode
 import pytest
 
 from mxwire.capture import open_capture
-from mxwire.report.record import record
+from mxwire.report.frame_record import record
 from mxwire.wire.decoder import Decoder
 
 from . import samples

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.analysis.fate import LOST, Fate
-from mxwire.interop.judge import fates
+from mxwire.interop.recorded_frames import fates
 from mxwire.interop.stage import RecordedFrame
 from mxwire.report.exchange import (
     MOST_ROWS,

@@ -8,7 +8,7 @@ import pytest
 
 from mxwire.frames import FrameBatch
 from mxwire.scenarios import ScenarioOutcome, load, parse, run_simulated
-from mxwire.scenarios.judge import breaches
+from mxwire.scenarios.breaches import breaches
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Frame

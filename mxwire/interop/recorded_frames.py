@@ -1,4 +1,4 @@
-"""Judge of a cell: breaches of rules in its frames, their fates and digest, and their capture with comments."""
+"""The recorded frames of a cell: the rules that they break, their fates and digest, and their capture with comments."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _naming_sessions(frames: Sequence[RecordedFrame], hosts: HostTable, own: byt
             yield number, frame, session
 
 
-def judge(
+def breaches_of(
     frames: Sequence[RecordedFrame],
     hosts: HostTable,
     *,

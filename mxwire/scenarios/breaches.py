@@ -1,6 +1,6 @@
-"""Judge: the rules that the host under test breaks in any frame, beside the expectations of the scenario.
+"""The rules that the host under test breaks in any frame, beside the expectations of the scenario.
 
-Scenarios deliberately send frames that break a rule. The judge excuses the answers of the host to such frames.
+Scenarios deliberately send frames that break a rule. Excused are the answers of the host to such frames.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.linerate.generator import GeneratorPlan
+from mxwire.linerate.generator_run import GeneratorRun, RunResult
 from mxwire.linerate.rates import line_rate
-from mxwire.linerate.run import GeneratorRun, RunResult
 from mxwire.linerate.search import decide, search_count, search_rate, step_down
 from mxwire.linerate.template import FrameTemplate
 
