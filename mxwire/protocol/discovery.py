@@ -152,6 +152,7 @@ def _announce(discovery: Discovery, now: int) -> None:
         discovery.port.emit(Counter.SEND_RAW, announcement(discovery.port.address, discovery.serial))
 
 
+_NEWS_RULES: Final = ("R-DISC-03", "R-DISC-04")
 ANNOUNCEMENTS: Final = TransitionTable(
     "announcements",
     AnnouncementState.SILENT,
@@ -159,21 +160,9 @@ ANNOUNCEMENTS: Final = TransitionTable(
         (AnnouncementState.SILENT, AnnouncementEvent.START, AnnouncementState.SERIES, _begin, ("R-DISC-02",)),
         (AnnouncementState.SERIES, AnnouncementEvent.DUE, AnnouncementState.SERIES, _announce, ("R-DISC-02",)),
         (AnnouncementState.SERIES, AnnouncementEvent.LAST, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
-        (
-            AnnouncementState.SERIES,
-            AnnouncementEvent.NEWS,
-            AnnouncementState.SERIES,
-            _restart,
-            ("R-DISC-03", "R-DISC-04"),
-        ),
+        (AnnouncementState.SERIES, AnnouncementEvent.NEWS, AnnouncementState.SERIES, _restart, _NEWS_RULES),
         (AnnouncementState.PAUSE, AnnouncementEvent.DUE, AnnouncementState.PAUSE, _announce, ("R-DISC-02",)),
-        (
-            AnnouncementState.PAUSE,
-            AnnouncementEvent.NEWS,
-            AnnouncementState.SERIES,
-            _restart,
-            ("R-DISC-03", "R-DISC-04"),
-        ),
+        (AnnouncementState.PAUSE, AnnouncementEvent.NEWS, AnnouncementState.SERIES, _restart, _NEWS_RULES),
     ),
 )
 

@@ -181,30 +181,17 @@ class NeighbourMessage:
         "target",
     )
 
-    def __init__(
-        self,
-        neighbour: Neighbour,
-        peer: Peer,
-        source: int,
-        session: int,
-        target: int,
-        number: int,
-        match_info: int,
-        length: int,
-        data: bytes | None,
-        described: bytes,
-    ) -> None:
+    def __init__(self, neighbour: Neighbour, peer: Peer, head: _Head, data: bytes | None, described: bytes) -> None:
+        _, _, _, _, source, target, session, _, number, match_info, length = head
         self.neighbour = neighbour
         self.peer = peer
-        self.source = source
-        """Address and endpoint number of the sender, as in the record."""
-        self.session = session
+        self.source, self.session = source, session
+        """Address and endpoint number of the sender, as in the record, and its session."""
         self.target = target
         """Address and number of the endpoint that it is for."""
         self.number = number
         """The sender's number of an offered message."""
-        self.match_info = match_info
-        self.length = length
+        self.match_info, self.length = match_info, length
         self.data = data
         """The message; None for an offered one."""
         self.done = False
@@ -536,9 +523,7 @@ class Neighbour(LocalRoute):
                 peer, source & _ENDPOINT, from_session, match_info, record[_HEAD:], None
             )
         kept = bytes(record[data:]) if buffered else None
-        message = NeighbourMessage(
-            self, peer, source, from_session, target, number, match_info, length, kept, bytes(record[_HEAD:data])
-        )
+        message = NeighbourMessage(self, peer, head, kept, bytes(record[_HEAD:data]))
         if not endpoint.works or ring.received.count:
             taken = endpoint.card.offer(LocalMessage(message))
         else:
