@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from mxwire.capture import open_capture
-from tests.captures import write_capture
 from tests.cli.support import CAPTURES, mxwire
-
-
-def info(name: str) -> dict:
-    (made,) = mxwire("info", "--json", CAPTURES / name).objects
-    return made
 
 
 def test_the_size_of_batches_does_not_change_the_counts(tmp_path):
@@ -44,10 +38,3 @@ def test_all_shipped_captures(tmp_path):
         for pair in each["dialects"]:
             limit = {"mxoe": "mxoe", "omx9000": "omx:9000", "omx1500": "omx:1500"}[family]
             assert pair["dialect"] in (None, limit, limit.split(":")[0]), each["file"]
-
-
-def test_capture_without_our_frames(tmp_path):
-    write_capture(tmp_path / "ip.pcap", [bytes(12) + b"\x08\x00" + bytes(46)])
-    run = mxwire("info", tmp_path / "ip.pcap")
-    assert run.code == 2 and "0 MXoE frames" in run.out
-    assert "no MXoE frames (EtherType 0x86df) among 1 frame;" in run.err

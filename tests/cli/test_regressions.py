@@ -163,13 +163,6 @@ def test_topics_fit_a_terminal():
         assert all(len(line) <= 80 or line.startswith(("  mxwire ", "  sudo ")) for line in lines), topic
 
 
-def test_seconds_count_from_the_first_frame_of_all(tmp_path):
-    frames = read_batch(EVERY_TYPE)
-    other = frames[0][:12] + b"\x08\x00" + frames[0][14:]
-    path = write_capture(tmp_path / "both.pcap", [other, frames[0]], [0, 5_000_000_000])
-    assert mxwire("decode", path).lines[0].split()[:2] == ["2", "5.000000000"]
-
-
 def test_undecided_captures_are_counted_once():
     run = mxwire("decode", CAPTURES / "mxoe-connect.pcap", CAPTURES / "omx9000-connect.pcap", EVERY_TYPE)
     assert run.err.count("\n") == 1 and "2 of 3 captures: no packet decides the dialect" in run.err

@@ -9,42 +9,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.captures import write_capture
-from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
+from tests.cli.support import CAPTURES, mxwire
 
 PINGPONG = CAPTURES / "mxoe-pingpong-small-medium.pcap"
 LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 drawn = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
 
 
-def test_json():
-    records = mxwire("stats", "--json", LOSSY).objects
-    assert {each["record"] for each in records} == {
-        "capture", "transfer", "transfer_class", "delay", "gaps", "in_flight", "host_pair",
-    }  # fmt: skip
-    causes = {each["what"]: each["count"] for each in records if each["record"] == "delay"}
-    assert causes["block re-requested by timer"] == 2
-    assert records[0]["dialect"] == "mxoe"
-    gaps = next(each for each in records if each["record"] == "gaps")
-    assert len(gaps["edges_ns"]) == len(gaps["counts"]) + 1 and sum(gaps["counts"]) == gaps["count"]
-    several = mxwire("stats", "--json", LOSSY, EVERY_TYPE).objects
-    assert {each["file"] for each in several} == {str(LOSSY), str(EVERY_TYPE)}
-
-
-def test_pairs_are_sorted_and_named():
-    run = mxwire("stats", "--by", "endpoint", "--sort", "retransmits", "--json", CAPTURES / "mxoe-uninit.pcap")
-    pairs = [each for each in run.objects if each["record"] == "endpoint_pair"]
-    worst = [sum(each["retransmissions"] + each["re_requests"] for each in pair["directions"]) for pair in pairs]
-    assert len(pairs) > 1 and worst == sorted(worst, reverse=True)
-    assert len({each["endpoint"] for pair in pairs for each in pair["directions"]}) > 1
-    text = mxwire("stats", "--by", "endpoint", EVERY_TYPE)
-    assert "Pairs of endpoints, by bytes" in text.out and "p99 needs" not in text.out
+def test_rates_add_up_to_the_bytes():
     (pair,) = [each for each in mxwire("stats", "--json", LOSSY).objects if each["record"] == "host_pair"]
-    assert pair["delivery"]["count"] == 2 and pair["delivery"]["p99_ns"] is None
     rates = pair["rates"]
     carried = sum(sum(each) for each in rates["bytes_per_second"]) * rates["width_ns"] / 1e9
     assert carried == pytest.approx(sum(each["bytes"] for each in pair["directions"]), rel=1e-6)
-    assert mxwire("stats", "--sort", "nonsense", LOSSY).code == 2
 
 
 def test_the_seed_decides():
@@ -115,10 +91,3 @@ def test_a_capture_without_messages_can_be_drawn(tmp_path):
     target = tmp_path / "figure.svg"
     assert mxwire("stats", "--plot", target, CAPTURES / "mxoe-driver-load.pcap").code == 0
     assert ElementTree.parse(target).getroot().tag.endswith("svg")
-
-
-def test_no_frames(tmp_path):
-    path = write_capture(tmp_path / "empty.pcap", [])
-    run = mxwire("stats", path)
-    assert run.code == 2 and "no frames" in run.err and run.out == ""
-    assert mxwire("stats", "--json", path).code == 2
