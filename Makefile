@@ -6,7 +6,8 @@
 # make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play all
 #                cells of the matrix, 1,000 random MX programs, mutated frames by both paths, and 100,000 random seeds,
 #                and compare all benchmarks with the recording: two hours on two processors
-# make mutation  run automatic mutants against the tests that reach them (MUTATION='--first --sample 60 --rooms wire')
+# make mutation  run automatic mutants against the tests that reach them (MUTATION='--first --sample 60 --rooms wire');
+#                a sample of one room against the tests of this room, in minutes: make mutation ROOM=wire COUNT=60
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make dist      build the files of a release into dist/, and try them (MXWIRE_TWICE=1: build twice, and compare)
@@ -118,6 +119,9 @@ soak: setup
 	$(BIN)/python -m tests.live.soak --seconds $(SOAK)
 
 # Without options: 600 mutants of each room, against every test that reaches them.
+# The quick run of one room has a recording of its own, as other tests may kill its survivors.
+mutation: MUTATION ?= $(if $(ROOM),--rooms $(ROOM) --sample $(or $(COUNT),60) --first --longest 5 --budget 60 \
+	--recording build/mutation/$(ROOM).jsonl tests/$(ROOM))
 mutation: setup
 	$(BIN)/python -m tests.mutation $(MUTATION)
 
