@@ -13,7 +13,7 @@ from mxwire.link import FaultyLink, MemoryNetwork
 from mxwire.link.faults import Faults
 from mxwire.protocol import Status
 
-SIZES = [0, 10, 100, 3000, 30_000, 400_000] * 4
+SIZES = [0, 10, 100, 3000, 30_000, 400_000] * 2
 PATIENCE = 60.0
 FAULTS = {
     "loss": Faults(loss=0.05),

@@ -26,7 +26,7 @@ from tests.cli.support import Run
 from tests.cli.support import mxwire as run_here
 from tests.forked import ROOT
 
-from .commands import Running, mxwire, running, start
+from .commands import PROGRAM, Running, mxwire, running, start
 from .hosts import open_endpoint, open_host
 from .namespaces import Laboratory, Port
 from .recorder import Recorder
@@ -345,6 +345,17 @@ def test_capture_stops_after_a_count_and_prints_lines(served):
     assert done.code == 0 and len(done.out.splitlines()) == 4
     assert all(" → " in line for line in done.out.splitlines())
     assert "\n4 frames (" in done.err
+
+
+def test_capture_into_a_pipe_is_decoded(served):
+    """As one line of a shell: the capture ends after its count, and then its reader."""
+    captured, decoded = (shlex.join([*PROGRAM, *each.split()]) for each in ("capture -i veth1 -c 4 -w -", "decode -"))
+    process = Running(served[1].namespace.start("bash", "-o", "pipefail", "-c", f"{captured} | {decoded}"))
+    process.until("listening on")
+    talk(served[1])
+    done = process.finish()
+    assert done.code == 0 and [line.split()[0] for line in done.lines] == ["1", "2", "3", "4"]
+    assert all(" → " in line for line in done.lines) and "\n4 frames (" in done.err
 
 
 def test_capture_prints_objects(served):

@@ -158,12 +158,12 @@ def slow(number: int, seconds: float) -> Driver:
 )
 def test_a_late_answer_fails_its_scenario_only(monkeypatch: pytest.MonkeyPatch, number: int, text: str) -> None:
     """The next question is not answered by it."""
-    monkeypatch.setattr(driver_module, "PATIENCE", 5.0)
+    monkeypatch.setattr(driver_module, "PATIENCE", 3.0)
     link, other = memory_pair()
-    with slow(number, 6.0) as driver:
+    with slow(number, 3.5) as driver:
         late = run_driven(parse(text, name="late"), link, driver, MXOE)
         after = run_driven(parse("title: None\nwait 1ms\n", name="next"), link, driver, MXOE)
-    assert late.verdict is ScenarioVerdict.FAIL and "did not answer within 5 s" in late.reason
+    assert late.verdict is ScenarioVerdict.FAIL and "did not answer within 3 s" in late.reason
     assert (after.verdict, after.reason) == (ScenarioVerdict.SKIPPED, "next")
     link.close()
     other.close()
