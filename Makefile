@@ -113,6 +113,7 @@ nightly: setup
 	$(MXWIRE) simulate --seeds 0-99999 --on $(NIGHTLY_ON) --checkpoint build/nightly-seeds.jsonl
 	@rm -f build/nightly-seeds.jsonl
 	$(BIN)/python benchmarks/record.py --compare
+	$(BIN)/python benchmarks/record.py --compare --interpreted analysis decode engine live
 
 SOAK ?= 600
 soak: setup

@@ -6,8 +6,9 @@ Calls are timed in a process that has started, in wall time. Commands, and tshar
 the whole process without that of its start (of the same command with 12 frames, which is measured first); their output
 is dropped.
 Captures: tiny messages of 2, 100 and 10,000 hosts, large and mixed ones, and traffic with duplicates and
-retransmissions. Beside it are the length of the JSON per frame, and the peak memory for a capture and for one twice as
-long. All captures but the faulty one have no fault: a finding makes the measurement fail.
+retransmissions. Beside it are the length of the JSON per frame, the peak memory for a capture and for one twice as
+long, and that of commands for ten million frames of 10,000 hosts. All captures but the faulty one have no fault: a
+finding makes the measurement fail.
 """
 
 from __future__ import annotations
@@ -21,8 +22,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from contest import COMMAND, PATIENCE, ROOT, Benchmark, BenchmarkError, Run, Sample, processor_seconds, run_benchmark
-from conversing import write_capture
+from contest import (
+    COMMAND,
+    PATIENCE,
+    ROOT,
+    Benchmark,
+    BenchmarkError,
+    Run,
+    Sample,
+    processor_seconds,
+    run_benchmark,
+    time_and_memory,
+)
+from conversing import write_capture, write_many
 
 from mxwire.analysis.conversations import Follower
 from mxwire.analysis.diagnosis.examination import Examination
@@ -50,6 +62,8 @@ CALLED = ("tiny messages", "large messages")
 """Captures that are analysed by calls, too."""
 MEMORY = {"tiny": 90_000, "large": 9_000}
 """Frames of the shorter capture for the measurement of memory; all have several batches."""
+HOSTS, MANY, QUICK_MANY = 10_000, 10_000_000, 100_000
+"""Hosts and frames of the capture whose analysis by commands is to need little memory."""
 QUICK = 900
 START = 12
 
@@ -147,6 +161,12 @@ def memory(analysis: type[Follower] | type[Verification], kind: str, frames: int
         yield Sample(f"peak memory, {kind} messages, {times}", "MB", peak / 1e6)
 
 
+def command_memory(command: str, path: Path) -> Iterator[Sample]:
+    """Measure the peak memory of a command."""
+    _, peak = time_and_memory([*COMMAND, command, str(path)])
+    yield Sample("peak memory of a command, tiny messages, 10,000 hosts", "MB", peak / 1e6)
+
+
 def measure(benchmark: Benchmark) -> None:
     with TemporaryDirectory(prefix="mxwire-benchmark-") as name:
         folder = Path(name)
@@ -183,6 +203,10 @@ def measure(benchmark: Benchmark) -> None:
                 "verification": partial(memory, Verification, kind, frames, folder),
             }
             benchmark.play("memory", runs, share=0.0)
+        path = folder / "many.pcap"
+        write_many(path, QUICK_MANY if benchmark.quick else MANY, HOSTS)
+        runs = {each: partial(command_memory, each, path) for each in COMMANDS[:2]}
+        benchmark.play("memory of many hosts", runs, share=0.0)
 
 
 if __name__ == "__main__":

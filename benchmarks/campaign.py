@@ -3,7 +3,8 @@
     python benchmarks/campaign.py [OPTIONS]
 
 Beside it is the gain of two processes that only count: processors that share a core, or have other guests, limit any
-program to that. The command is timed as a whole, with its start and the tables that it writes.
+program to that. The command is timed as a whole, with its start and the tables that it writes. A data set of many hosts
+is compared with one table file of the same frames by disk space.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
-from contest import COMMAND, PATIENCE, ROOT, Benchmark, BenchmarkError, Run, Sample, run_benchmark
+from contest import COMMAND, PATIENCE, ROOT, Benchmark, Run, Sample, run_benchmark, time_and_memory
+from conversing import write_many
 
 from mxwire.capture import create_capture, open_capture
 from mxwire.frames import LINKTYPE_ETHERNET, concatenate
@@ -28,6 +30,7 @@ SOURCE = ROOT / "captures" / "mxoe-burst.pcap"
 FILES, QUICK_FILES = 16, 2
 MEGABYTES, QUICK_MEGABYTES = 20.0, 0.5
 WORKERS = (1, 2)
+HOSTS, FRAMES, QUICK_FRAMES = 10_000, 200_000, 20_000
 _COUNTING = "for number in range({}): pass"
 
 
@@ -47,46 +50,32 @@ def write_captures(folder: Path, files: int, megabytes: float) -> None:
         os.link(first, folder / f"{number}.pcap")
 
 
-def peak_memory(group: int) -> int:
-    """Return the largest peak of resident memory of the processes of a group, in bytes."""
-    peak = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getpgid(int(folder.name)) == group:
-                lines = (folder / "status").read_text().splitlines()
-                peak = max([peak, *(int(each.split()[1]) * 1024 for each in lines if each.startswith("VmHWM"))])
-        except OSError:
-            continue  # the process has ended
-    return peak
-
-
 def analysed(folder: Path, jobs: int) -> Iterator[Sample]:
     """Measure the set with ``jobs`` workers."""
     with TemporaryDirectory() as target:
-        words = [*COMMAND, "messages", "--on", "local", "--jobs", str(jobs), "--to", f"{target}/table"]
-        start, peak = time.perf_counter(), 0
-        run = subprocess.Popen([*words, str(folder / "*.pcap")], start_new_session=True, stderr=subprocess.DEVNULL)
-        try:
-            while run.poll() is None:
-                peak = max(peak, peak_memory(run.pid))
-                time.sleep(0.1)
-                if time.perf_counter() - start > 5 * PATIENCE:
-                    raise BenchmarkError(f"not completed in {5 * PATIENCE:g} s")
-        finally:
-            run.kill()
-        if run.wait():
-            raise BenchmarkError(f"the command ended with exit code {run.returncode}")
-        yield Sample("set of captures", "s", time.perf_counter() - start)
-        yield Sample("memory of the largest process", "MB", max(peak, 1) / 1e6)
+        words = (*COMMAND, "messages", "--on", "local", "--jobs", str(jobs), "--to", f"{target}/table")
+        seconds, memory = time_and_memory((*words, str(folder / "*.pcap")))
+        yield Sample("set of captures", "s", seconds)
+        yield Sample("memory of the largest process", "MB", memory / 1e6)
+
+
+def table_size(capture: Path, *, is_set: bool) -> Iterator[Sample]:
+    """Measure the disk space of all columns of a capture, in one table file or as a data set."""
+    with TemporaryDirectory() as name:
+        target = Path(name) / ("set" if is_set else "table.parquet")
+        words = (*COMMAND, "decode", *(("--on", "local") if is_set else ()), "--to", str(target), str(capture))
+        time_and_memory(words)
+        files = [each for each in Path(name).rglob("*") if each.is_file()]
+        yield Sample("disk space of a table, 10,000 hosts", "MB", sum(each.stat().st_size for each in files) / 1e6)
 
 
 def counted(processes: int, numbers: int) -> Iterator[Sample]:
     """Measure the work of processes that only count, per process."""
     words = [sys.executable, "-c", _COUNTING.format(numbers)]
-    start = time.perf_counter()
+    start = perf_counter()
     for run in [subprocess.Popen(words) for _ in range(processes)]:
         run.wait(PATIENCE)
-    yield Sample("counting alone, per process", "s", (time.perf_counter() - start) / processes)
+    yield Sample("counting alone, per process", "s", (perf_counter() - start) / processes)
 
 
 def measure(benchmark: Benchmark) -> None:
@@ -99,7 +88,17 @@ def measure(benchmark: Benchmark) -> None:
             runs[count_of(processes, "process", "processes")] = partial(
                 counted, processes, 10**5 if quick else 30_000_000
             )
-        benchmark.play("set", runs)
+        benchmark.play("set", runs, share=0.8)
+        capture = folder / "many.pcap"
+        write_many(capture, QUICK_FRAMES if quick else FRAMES, HOSTS)
+        benchmark.play(
+            "table",
+            {
+                "data set": partial(table_size, capture, is_set=True),
+                "one file": partial(table_size, capture, is_set=False),
+            },
+            share=0.2,
+        )
 
 
 if __name__ == "__main__":

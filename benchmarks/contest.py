@@ -34,6 +34,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -355,3 +356,41 @@ def processor_seconds(words: Sequence[str], environment: Mapping[str, str] | Non
         raise Failure(done.stderr)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def time_and_memory(words: Sequence[str]) -> tuple[float, int]:
+    """Run a command without its output; return its time in s, and the peak of resident memory of its largest process.
+
+    Raises :class:`BenchmarkError` if it fails, or takes too long.
+    """
+    start, peak = time.perf_counter(), 1
+    with tempfile.TemporaryFile("w+") as complaints:
+        run = subprocess.Popen(words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=complaints)
+        try:
+            while run.poll() is None:
+                peak = max(peak, _peak_memory(run.pid))
+                time.sleep(0.1)
+                if time.perf_counter() - start > 5 * PATIENCE:
+                    raise BenchmarkError(f"not completed in {5 * PATIENCE:g} s")
+        finally:
+            run.kill()
+            run.wait()
+        complaints.seek(0)
+        if run.returncode:
+            raise BenchmarkError(
+                f"the command ended with exit code {run.returncode}: {complaints.read()[-_LONGEST_REASON:]}"
+            )
+    return time.perf_counter() - start, peak
+
+
+def _peak_memory(group: int) -> int:
+    """Return the largest peak of resident memory of the processes of a group, in bytes."""
+    peak = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getpgid(int(folder.name)) == group:
+                lines = (folder / "status").read_text().splitlines()
+                peak = max([peak, *(int(each.split()[1]) * 1024 for each in lines if each.startswith("VmHWM"))])
+        except OSError:
+            continue  # the process has ended
+    return peak

@@ -228,6 +228,9 @@ def _analysis() -> Iterator[Goal]:
         once, twice = (f"peak memory, {kind} messages, {times}" for times in ("once", "twice"))
         for contestant in ("messages", "verification"):
             yield Goal("analysis", twice, contestant, 1.25, other_series=once)
+    for command in ("messages", "verify"):
+        many = "peak memory of a command, tiny messages, 10,000 hosts"
+        yield Goal("analysis", many, command, 400.0, how="value")
 
 
 def _line_rate() -> Iterator[Goal]:
@@ -266,6 +269,7 @@ GOALS: tuple[Goal, ...] = (
     Goal("dissector", _PLUGIN, "plugin, analysis off", 10.0, "tshark without the plugin", how="difference"),
     Goal("dissector", _PLUGIN, "plugin, checksums off", 25.0, "tshark without the plugin", how="difference"),
     Goal("campaign", "set of captures", "2 workers", 1 / 1.7, "1 worker"),
+    Goal("campaign", "disk space of a table, 10,000 hosts", "data set", 1.2, "one file"),
     *(
         Goal("campaign", "memory of the largest process", each, 300.0, how="value")
         for each in ("1 worker", "2 workers")

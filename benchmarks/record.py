@@ -11,6 +11,9 @@ whose name includes its dialect. ``mxwire bench compare`` reads it.
 A new recording replaces that of the same benchmark if it is complete and quiet (contest.py). One that is not quiet, or
 ``--quick``, is kept in build/recordings only, and changes no page. NAMEs choose benchmarks; without any, all are run.
 
+With ``--interpreted`` it is recorded in recording-interpreted.jsonl, with which later versions are compared, and from
+which no page is made: an interpreted mxwire must not become slower either.
+
 With ``--compare`` nothing is recorded: each point is compared with the recorded one, and those are listed that have
 become worse beyond the scatter of both, and by more than a tenth.
 
@@ -36,6 +39,7 @@ from mxwire.errors import MxwireError
 from mxwire.report.json_line import json_line
 
 HERE = Path(__file__).parent
+INTERPRETED = RECORDING.with_name("recording-interpreted.jsonl")
 BENCHMARKS = (
     *("curve", "live", "live_processor", "local", "agent", "mpi", "engine"),
     *("decode", "analysis", "campaign", "dissector", "interop", "linerate", "replay"),
@@ -59,6 +63,7 @@ def main() -> int:
     unknown = sorted({*options.names} - {*BENCHMARKS})
     if unknown:
         parser.error(f"there is no benchmark {', '.join(unknown)}")
+    path = INTERPRETED if options.interpreted else RECORDING
     code = 0
     for name in [each for each in BENCHMARKS if each in options.names] or BENCHMARKS:
         print(f"--- {name}", file=sys.stderr, flush=True)
@@ -66,9 +71,9 @@ def main() -> int:
         if new is None:
             code = 2
             continue
-        print("\n".join(compared(new) if options.compare else recorded(new)), flush=True)
+        print("\n".join(compared(new, path) if options.compare else recorded(new, path)), flush=True)
         if options.compare:
-            code = max(code, int(any(worse(new)) and is_quiet(new.conditions)))
+            code = max(code, int(any(worse(new, path)) and is_quiet(new.conditions)))
         else:
             code = max(code, int(not is_quiet(new.conditions)))
     return code

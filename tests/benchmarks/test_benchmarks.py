@@ -82,10 +82,12 @@ SERIES: dict[str, dict[str, set[str]]] = {
         "large messages, calls": CALLS,
         "JSON per frame, tiny messages": {"messages --json", "decode --json"},
         "peak memory, large messages, twice": {"messages", "verification"},
+        "peak memory of a command, tiny messages, 10,000 hosts": {"messages", "verify"},
     },
     "campaign": {
         "set of captures": {"1 worker", "2 workers"},
         "counting alone, per process": {"1 process", "2 processes"},
+        "disk space of a table, 10,000 hosts": {"data set", "one file"},
     },
     "dissector": {
         "processor time per frame, one line": {"plugin, analysis off", "plugin, checksums off", "scapy"}
