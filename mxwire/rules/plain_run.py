@@ -15,7 +15,8 @@ is plain up to its first frame that is not; that one and its successors in the r
 2. *Comparison.* Numbers are those of the first message plus the number of messages before it in the lane; acks are
    compared with the number of messages in the other lane. All frames are compared at once. Duplicates that the network
    made of messages and libacks are plain, too; retransmissions are left to the judge.
-3. *Records.* The streams advance, and only the messages that they still remember are created.
+3. *Records.* The streams advance, and only the messages that they still remember are kept: TINYs packed, until a frame
+   refers to them, and others as objects.
 """
 
 from __future__ import annotations
@@ -29,8 +30,16 @@ from numpy.typing import NDArray
 
 from mxwire.rules.lanes import LaneOrder
 from mxwire.rules.state.flows import ObservedFlow, ObservedPair
-from mxwire.rules.state.numbered import NO_REGION
-from mxwire.rules.state.streams import KEPT_BEHIND, NO_FRAGMENTS, Content, ObservedMessage, ObservedStream
+from mxwire.rules.state.streams import (
+    KEPT_BEHIND,
+    NO_FRAGMENTS,
+    NO_REGION,
+    PACKED,
+    UNPACKED,
+    Content,
+    ObservedMessage,
+    ObservedStream,
+)
 from mxwire.rules.vantage import Vantage, resend_delay_least, slack
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import (
@@ -42,6 +51,7 @@ from mxwire.wire.numbers import (
     OUTSTANDING_MAXIMUM,
     SESSION_NUMBER_MASK,
     SESSION_NUMBER_STEP,
+    TINY_MAXIMUM,
 )
 
 LIBACK: Final = 2
@@ -53,6 +63,13 @@ MOST_OUTSTANDING: Final = OUTSTANDING_MAXIMUM - KEPT_BEHIND
 """Unacknowledged messages from which a stream may forget some of them."""
 _NONE: Final = -1
 _LONG_AGO: Final = -(1 << 62)
+_PACKED: Final = np.dtype(
+    [
+        ("match", "<u8"), ("time_ns", "<i8"), ("number", "<i8"), ("ack", "<i4"), ("session", "<u4"), ("length", "u1"),
+        ("held", "u1"), ("data", "S32"),
+    ]
+)  # fmt: skip
+"""The fields of ``PACKED``."""
 _TYPES: Final = int(PacketType.TINY), int(PacketType.SMALL)
 _Integers = NDArray[np.int64]
 
@@ -313,7 +330,7 @@ class _JudgedRun:
             frame = int(at[place])
             stream = _stream(flows, int(lanes[frame]))
             position = int(self.mine["next"][frame] + ahead[place])
-            message = None if stream is None else stream.messages.get(position)
+            message = None if stream is None else stream.message(position)
             same[place] = (
                 message is not None
                 and message.complete
@@ -344,69 +361,72 @@ class _JudgedRun:
 
     def record(self, flows: Sequence[_Flows], data: Data) -> None:
         """Advance the streams of all conversations."""
-        lanes = 2 * self.which + self.side
+        frames, lanes = self.frames, 2 * self.which + self.side
         order = np.argsort(lanes, kind="stable")
         if not len(order):
             return
         lanes = lanes[order]
-        begins = np.flatnonzero(np.diff(lanes, prepend=-1))
-        ends = [*begins[1:].tolist(), len(lanes)]
-        sends, libacks = self._sends[order], self.frames.kind[order] == LIBACK
-        for begin, end, lane in zip(begins.tolist(), ends, lanes[begins].tolist(), strict=True):
+        begins, ends = _edges(lanes)
+        at = _latest(begins, ends, self.position[order])
+        sent = np.add.reduceat(self._sends[order], begins, dtype=np.int64)
+        columns = (
+            lanes[begins],
+            begins,
+            ends,
+            sent,
+            *(each[order[at]] for each in (self.position, frames.time_ns, frames.number)),
+        )
+        for lane, begin, end, count, *ack in zip(*(each.tolist() for each in columns), strict=True):
             both = flows[lane >> 1]
             assert both is not None
-            part, flow = order[begin:end], both[lane & 1]
-            self._acknowledge(flow, part)
-            messages = part[sends[begin:end]]
-            if len(messages):
+            flow = both[lane & 1]
+            self._acknowledge(flow, order[begin:end], *ack)
+            if count:
                 stream = flow.stream
                 assert stream is not None
-                stream.next += len(messages)
+                stream.next += count
                 stream.complete = stream.next
                 flow.unannounced = flow.unannounced or (not flow.connects and bool(flow.sessions))
-            if len(messages) < len(part):
-                self._number(flow, part[libacks[begin:end]])
+        libacks = frames.kind[order] == LIBACK
+        self._number(flows, lanes[libacks], order[libacks])
         self._create(flows, data)
         at = np.flatnonzero(self._behind)
         position = self.mine["next"][at] + self.sent[at] - self._behind[at]
         for lane, place in zip((2 * self.which + self.side)[at].tolist(), position.tolist(), strict=True):
             stream = _stream(flows, lane)
-            message = None if stream is None else stream.messages.get(place)
+            message = None if stream is None else stream.message(place)
             if message is not None:
                 message.frames += 1
 
-    def _number(self, flow: ObservedFlow, libacks: NDArray[np.intp]) -> None:
-        """Record the numbers of the ``libacks`` of a lane."""
-        if not len(libacks):
-            return
-        numbers = self.frames.acknum[libacks]
-        last = int(numbers[-1])
-        first = libacks[int(np.searchsorted(numbers, last))]
-        if last != flow.acknum or flow.acknum_restart or flow.acknum_session != int(self.frames.session[first]):
-            flow.acknum_ns = int(self.frames.time_ns[first])
-        flow.acknum = last
-        flow.acknum_session = int(self.frames.session[first])
-        flow.acknum_restart = False
+    def _number(self, flows: Sequence[_Flows], lanes: NDArray[np.intp], libacks: NDArray[np.intp]) -> None:
+        """Record the numbers of the ``libacks``, which are sorted by lane."""
+        frames = self.frames
+        begins, ends = _edges(lanes)
+        at = _latest(begins, ends, frames.acknum[libacks])
+        columns = lanes[begins], *(each[libacks[at]] for each in (frames.acknum, frames.time_ns, frames.session))
+        for lane, number, time_ns, session in zip(*(each.tolist() for each in columns), strict=True):
+            both = flows[lane >> 1]
+            assert both is not None
+            flow = both[lane & 1]
+            if number != flow.acknum or flow.acknum_restart or flow.acknum_session != session:
+                flow.acknum_ns = time_ns
+            flow.acknum, flow.acknum_session, flow.acknum_restart = number, session, False
 
-    def _acknowledge(self, flow: ObservedFlow, part: NDArray[np.intp]) -> None:
-        """Record the acks of the frames ``part`` of a lane."""
+    def _acknowledge(self, flow: ObservedFlow, part: NDArray[np.intp], last: int, time_ns: int, number: int) -> None:
+        """Record the acks of the frames ``part`` of a lane, the ``last`` of which is that of the frame ``number``."""
         stream = flow.back.stream
         if stream is None:
             return
         if flow.acknowledged_stream is not stream:
             flow.acknowledged_stream = stream
             flow.acknowledged = None
-        positions = self.position[part]
-        last = int(positions[-1])
         if flow.acknowledged is None or last > flow.acknowledged:
-            at = part[int(np.searchsorted(positions, last))]
-            flow.acknowledged = last
-            flow.acknowledged_ns = int(self.frames.time_ns[at])
-            flow.acknowledged_number = int(self.frames.number[at])
+            flow.acknowledged, flow.acknowledged_ns, flow.acknowledged_number = last, time_ns, number
         if last > stream.acknowledged:
             stream.acknowledged = last
             kept = stream.kept_behind
             while last - stream.floor > 2 * kept:
+                positions = self.position[part]
                 at = int(np.searchsorted(positions, stream.floor + 2 * kept, side="right"))
                 stream.floor = int(positions[at]) - kept
 
@@ -426,12 +446,40 @@ class _JudgedRun:
             floors[lane] = stream.floor if stream is not None else 0
         kept = position >= floors[lanes]
         at, position, lanes = at[kept], position[kept], lanes[kept]
+        order = np.argsort(lanes, kind="stable")
+        at, position, lanes = at[order], position[order], lanes[order]
+        tiny = (frames.kind[at] == 0) & (frames.length[at] <= TINY_MAXIMUM)
+        packed = self._packed(at, tiny, data)
+        begins, ends = _edges(lanes)
+        columns = lanes[begins], position[begins], PACKED.size * begins, PACKED.size * ends
+        for lane, first, begin, end in zip(*(each.tolist() for each in columns), strict=True):
+            stream = streams[lane]
+            assert stream is not None
+            stream.pack(first, packed[begin:end])
+        self._create_objects(at[~tiny], position[~tiny], [streams[lane] for lane in lanes[~tiny].tolist()], data)
+
+    def _packed(self, at: NDArray[np.intp], tiny: NDArray[np.bool_], data: Data) -> bytes:
+        """Return the messages in the frames ``at``, packed if they are ``tiny``."""
+        frames, rows = self.frames, np.zeros(len(at), _PACKED)
+        values = frames.match[at], frames.time_ns[at], frames.number[at], frames.ack[at], frames.session[at]
+        for name, column in zip(_PACKED.names or (), values, strict=False):
+            rows[name] = column
+        rows["length"] = np.where(tiny, frames.length[at], UNPACKED)
+        held = data(frames.place[at].tolist(), np.where(tiny, frames.length[at], 0).tolist())
+        rows["held"] = [*map(len, held)]
+        rows["data"] = held
+        return rows.tobytes()
+
+    def _create_objects(
+        self, at: NDArray[np.intp], position: _Integers, streams: Sequence[ObservedStream | None], data: Data
+    ) -> None:
+        """Create the messages in the frames ``at``."""
+        frames = self.frames
         columns = (
-            lanes.tolist(), position.tolist(), frames.session[at].tolist(), self._contents(at, data),
+            position.tolist(), frames.session[at].tolist(), self._contents(at, data),
             frames.time_ns[at].tolist(), frames.number[at].tolist(), frames.ack[at].tolist(),
         )  # fmt: skip
-        for lane, place, session, content, time_ns, number, ack in zip(*columns, strict=True):
-            stream = streams[lane]
+        for stream, place, session, content, time_ns, number, ack in zip(streams, *columns, strict=True):
             assert stream is not None
             stream.messages[place] = ObservedMessage(
                 position=place,
@@ -446,6 +494,20 @@ class _JudgedRun:
                 acknowledgement=ack,
                 fragments=NO_FRAGMENTS,
             )
+
+
+def _edges(lanes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return first place and end of each lane in ``lanes``, which are sorted."""
+    begins = np.flatnonzero(np.diff(lanes, prepend=-1))
+    return begins, np.append(begins[1:], len(lanes))[: len(begins)]
+
+
+def _latest(begins: NDArray[np.intp], ends: NDArray[np.intp], values: _Integers) -> NDArray[np.intp]:
+    """Return the first place with the last of the ``values`` of each lane; the values of a lane ascend."""
+    new = np.diff(values, prepend=0) != 0
+    new[begins] = True
+    latest: NDArray[np.intp] = np.maximum.accumulate(np.where(new, np.arange(len(values)), 0))[ends - 1]
+    return latest
 
 
 def _stream(flows: Sequence[_Flows], lane: int) -> ObservedStream | None:

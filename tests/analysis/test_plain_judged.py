@@ -42,6 +42,11 @@ def judged(batches: Sequence[DecodedBatch], vantage: Vantage, shortest: int) -> 
         findings = [str(each) for batch in batches for each in made.observe(batch)]
     hosts = {each.address: (each.frames, each.findings) for each in made.hosts.values()}
     judge = made._judge
+    for flow in (flow for pair in judge._pairs.values() for flow in pair.flows.values()):
+        for stream in (flow.stream, flow.former):
+            if stream is not None:
+                stream.unpack()
+                stream.messages = dict(sorted(stream.messages.items()))
     return (findings, hosts, made.frames, state_of(judge._hosts, judge._pairs)), sum(taken)
 
 

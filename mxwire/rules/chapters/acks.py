@@ -19,7 +19,7 @@ def acknowledges_received(seen: JudgedFrame) -> Breach | None:
         return None
     if stream.adopted:
         return None
-    missing = stream.messages.get(stream.complete)
+    missing = stream.message(stream.complete)
     expected = f"0x{stream.number(stream.complete):04x} is the first number not completely received"
     if missing is not None and not missing.acceptable:
         expected += f": it has session 0x{missing.session:08x}, which is refused"

@@ -28,7 +28,7 @@ def pull_nack_type(seen: JudgedFrame) -> Breach | None:
 
 def _is_former(flow: ObservedFlow, message: ObservedMessage | None) -> bool:
     """Return whether a message belongs to an earlier stream, whose retransmissions are no longer counted."""
-    return message is not None and (flow.stream is None or flow.stream.messages.get(message.position) is not message)
+    return message is not None and (flow.stream is None or flow.stream.message(message.position) is not message)
 
 
 @judges("R-NAK-02", NackLib, also=("R-NAK-01", "R-ACK-10", "D-6"))

@@ -52,7 +52,7 @@ def _use_before(seen: JudgedFrame) -> ObservedAnnouncement | None:
         return None
     if seen.time_ns - known.time_ns >= seen.resend_delay:
         return None
-    message = flow.stream.messages.get(known.position) if flow.stream is not None else None
+    message = flow.stream.message(known.position) if flow.stream is not None else None
     return known if message is not None and message.first_number == known.number and not message.nacks else None
 
 

@@ -98,7 +98,7 @@ def nothing_left_out(seen: JudgedFrame) -> Breach | None:
     stream = seen.flow.stream
     if stream is None:
         return None
-    oldest = stream.messages.get(stream.acknowledged)
+    oldest = stream.message(stream.acknowledged)
     if oldest is None or oldest.position >= message.position or oldest.last_ns >= message.first_ns:
         return None
     if oldest.nacks or not oldest.acceptable or oldest.session != message.session:

@@ -85,7 +85,7 @@ def look_nack_lib(seen: JudgedFrame) -> None:
         return
     for stream in (flow.stream, flow.former):
         if stream is not None and frame.lib_seqnum & SESSION_NUMBER_MASK == stream.session_bits:
-            seen.message = stream.messages.get(position_of(frame.lib_seqnum, stream.next))
+            seen.message = stream.message(position_of(frame.lib_seqnum, stream.next))
             if seen.message is not None:
                 break
     if frame.lib_seqnum == 0:

@@ -53,7 +53,15 @@ from zlib import crc32
 
 from mxwire.rules.state.flows import ObservedFlow
 from mxwire.rules.state.frame import FrameStatus, JudgedFrame
-from mxwire.rules.state.streams import NO_FRAGMENTS, Content, ObservedMessage, ObservedStream, position_of, stream_from
+from mxwire.rules.state.streams import (
+    NO_FRAGMENTS,
+    NO_REGION,
+    Content,
+    ObservedMessage,
+    ObservedStream,
+    position_of,
+    stream_from,
+)
 from mxwire.rules.state.transfers import ANNOUNCEMENTS, ObservedAnnouncement
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import (
@@ -70,7 +78,6 @@ from mxwire.wire.packets import Frame
 _MEDIUM: Final = int(PacketType.MEDIUM)
 _RNDV: Final = int(PacketType.RNDV)
 _NOTIFY: Final = int(PacketType.NOTIFY)
-NO_REGION: Final = (0, 0, 0)
 
 
 def look(seen: JudgedFrame) -> None:
@@ -130,7 +137,7 @@ def _look_in(seen: JudgedFrame, flow: ObservedFlow, stream: ObservedStream) -> N
     if ahead > 0:
         seen.starts = _may_restart(seen, flow)
         return
-    message = stream.messages.get(position)
+    message = stream.message(position)
     if message is None:
         # In a capture it may also be a lost or delayed packet, whose number the receiver requests again.
         seen.starts = (seen.vantage.as_sent or flow.forgot) and _may_restart(seen, flow)
@@ -156,7 +163,7 @@ def _belongs_to(frame: Frame, stream: ObservedStream, former: ObservedStream) ->
     """Return whether ``frame`` repeats a message of ``former``, and ``stream`` continues the numbers of it."""
     if (former.next, former.session_bits, former.session) != (stream.first, stream.session_bits, stream.session):
         return False
-    message = former.messages.get(position_of(frame.lib_seqnum, stream.next))  # type: ignore[attr-defined]
+    message = former.message(position_of(frame.lib_seqnum, stream.next))  # type: ignore[attr-defined]
     return message is not None and _is_same(message, frame)
 
 

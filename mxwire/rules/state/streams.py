@@ -7,8 +7,10 @@ an integer whose lower 14 bits are those on the wire, so that positions can be c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Final
 
+from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK, SESSION_NUMBER_STEP
 
 _HALF: Final = SESSION_NUMBER_STEP // 2
@@ -34,6 +36,13 @@ def kept_behind(flows: int) -> int:
 Content = tuple[int, int, tuple[int, int], tuple[int, int, int], bytes | None]
 """Type, length, match information (of a NOTIFY: region and counter), of a RNDV region, counter and offset, and the
 data of a TINY or SMALL."""
+NO_REGION: Final = (0, 0, 0)
+"""The region of a message that is not a RNDV."""
+PACKED: Final = Struct("<QqqiIBB32s")
+"""A TINY in memory of a tenth of its object's: match information, time, frame number, ack, session, length, captured
+bytes, and data."""
+UNPACKED: Final = 0xFF
+"""Length in the place of a message that is not packed."""
 NO_FRAGMENTS: Final[dict[int, tuple[int, int, bool]]] = {}
 """The fragments of a message that is not a MEDIUM."""
 
@@ -103,6 +112,11 @@ class ObservedStream:
     kept_behind: int
     """Messages that are remembered after they were acknowledged; up to twice as many, until they are forgotten."""
     messages: dict[int, ObservedMessage] = field(default_factory=dict)
+    """The remembered messages, except those that are only packed: :meth:`message` finds all."""
+    packed: bytes = b""
+    """Consecutive messages as ``PACKED``."""
+    packed_first: int = 0
+    """Position of the first of these."""
     adopted: bool = False
     """True if the beginning of the stream was not seen."""
 
@@ -114,8 +128,50 @@ class ObservedStream:
         if self.next - self.floor > OUTSTANDING_MAXIMUM + KEPT_BEHIND:
             self._forget(self.next - OUTSTANDING_MAXIMUM)
 
+    def message(self, position: int) -> ObservedMessage | None:
+        """Return the message at a position; None if it was not seen, or is forgotten."""
+        found = self.messages.get(position)
+        at = PACKED.size * (position - self.packed_first)
+        if found is not None or position < self.floor or not 0 <= at < len(self.packed):
+            return found
+        match, time_ns, number, ack, session, length, held, data = PACKED.unpack_from(self.packed, at)
+        if length == UNPACKED:
+            return None
+        found = self.messages[position] = ObservedMessage(
+            position=position,
+            session=session,
+            kind=int(PacketType.TINY),
+            content=(int(PacketType.TINY), length, (match >> 32, match & 0xFFFF_FFFF), NO_REGION, data[:held]),
+            first_ns=time_ns,
+            last_ns=time_ns,
+            first_number=number,
+            last_number=number,
+            exact=False,
+            acknowledgement=ack,
+            fragments=NO_FRAGMENTS,
+        )
+        return found
+
+    def pack(self, first: int, packed: bytes) -> None:
+        """Remember packed messages from position ``first`` on, which follow all others."""
+        end = self.packed_first + len(self.packed) // PACKED.size
+        if first != end and end > self.floor:
+            self.unpack()
+        if self.packed and first == end:
+            left = max(self.floor, self.packed_first)
+            packed = self.packed[PACKED.size * (left - self.packed_first) :] + packed
+            first = left
+        self.packed_first, self.packed = first, packed
+
+    def unpack(self) -> None:
+        """Create all packed messages."""
+        for place in range(len(self.packed) // PACKED.size):
+            self.message(self.packed_first + place)
+        self.packed_first, self.packed = 0, b""
+
     def append(self, later: ObservedStream) -> None:
         """Continue with the messages of ``later``, whose first position is ``next``."""
+        later.unpack()
         self.messages |= later.messages
         self.next = later.next
         self.settle()
