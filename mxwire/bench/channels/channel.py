@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mxwire.bench.processors import SpinWork
 from mxwire.bench.roles.common import CONTENT, LARGE
 from mxwire.errors import MxwireError
-from mxwire.link import MemoryNetwork
+from mxwire.link import Link, MemoryNetwork
 
 if TYPE_CHECKING:
     from mxwire.bench.channels.virtual import RankThread
@@ -111,6 +111,12 @@ class Channel(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release everything."""
+
+
+def link_counts(link: Link) -> dict[str, int]:
+    """Numbers of frames that a link has sent, received and dropped."""
+    counters = link.statistics()
+    return {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
 
 
 def silence() -> SilenceError:

@@ -6,7 +6,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
-from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
+from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError, link_counts
 from mxwire.bench.roles.common import CONTENT, PATIENCE
 from mxwire.host import Endpoint, Host, HostError
 from mxwire.linerate.message_tester import MESSAGE_COUNTERS, frames_needed
@@ -111,10 +111,8 @@ class HostChannel(Channel):
 
     def frames(self) -> dict[str, int]:
         """The counters of the link, and the frames transmitted beyond those that the messages need."""
-        counters = self._host.core.links[0].statistics()
-        counts = {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
         transmitted = sum(self._host.core.node.counters[each] for each in MESSAGE_COUNTERS)
-        return counts | {"retransmitted": max(transmitted - self._needed, 0)}
+        return link_counts(self._host.core.links[0]) | {"retransmitted": max(transmitted - self._needed, 0)}
 
     def close(self) -> None:
         """Close endpoint and host, after the acks of the other side."""

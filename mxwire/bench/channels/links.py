@@ -7,15 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.bench.channels.channel import POLLS, SILENCE, Channel, ChannelSetup, SilenceError, end_of_wait, silence
+from mxwire.bench.channels.channel import (
+    POLLS,
+    SILENCE,
+    Channel,
+    ChannelSetup,
+    SilenceError,
+    end_of_wait,
+    link_counts,
+    silence,
+)
 from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT
 from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME
 from mxwire.frames import FrameBatch
 from mxwire.link import FewLink, Link, open_link
 
 
-class LinkChannel(Channel):
-    """Bare frames through a link of mxwire: AF_PACKET with a mapped ring, AF_XDP, or a network in memory."""
+class LinkFrameChannel(Channel):
+    """A channel that builds its own frames, for a link of mxwire: AF_PACKET with a mapped ring, AF_XDP, or a network in
+    memory."""
 
     def __init__(self, setup: ChannelSetup) -> None:
         super().__init__(setup)
@@ -24,10 +34,25 @@ class LinkChannel(Channel):
         else:
             kind = "xdp" if setup.carrier == "xdp" else "packet"
             self._link = open_link(setup.interface, kind, spin=setup.spin, ethertype=BARE_ETHERTYPE)
-        self._few = self._link if isinstance(self._link, FewLink) else None
-        self._payload = self._link.mtu
         ethertype = BARE_ETHERTYPE if setup.network is None else setup.network.ethertype
         self._head = setup.other + setup.own + ethertype.to_bytes(2, "big")
+
+    def frames(self) -> dict[str, int]:
+        """The counters of the link."""
+        return link_counts(self._link)
+
+    def close(self) -> None:
+        """Close the link."""
+        self._link.close()
+
+
+class LinkChannel(LinkFrameChannel):
+    """Bare frames through a link."""
+
+    def __init__(self, setup: ChannelSetup) -> None:
+        super().__init__(setup)
+        self._few = self._link if isinstance(self._link, FewLink) else None
+        self._payload = self._link.mtu
         self._batches: dict[int, FrameBatch | list[bytes]] = {}
         self._pending: deque[Any] = deque()
 
@@ -92,12 +117,3 @@ class LinkChannel(Channel):
                 if len(found):
                     return found
             end = end_of_wait(end)
-
-    def frames(self) -> dict[str, int]:
-        """The counters of the link."""
-        counters = self._link.statistics()
-        return {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
-
-    def close(self) -> None:
-        """Close the link."""
-        self._link.close()

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mxwire.bench.channels.channel import POLLS, Channel, ChannelSetup, SilenceError, end_of_wait
+from mxwire.bench.channels.channel import POLLS, ChannelSetup, SilenceError, end_of_wait
+from mxwire.bench.channels.links import LinkFrameChannel
 from mxwire.bench.models.catalogue import model_of
 from mxwire.bench.models.header import HEADER, packed
 from mxwire.bench.models.layer import CatastropheError
 from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import ModelPort, content
 from mxwire.bench.models.wire import AdapterInlet
-from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT
+from mxwire.bench.roles.common import CONTENT
 from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME
 from mxwire.frames import FrameBatch
-from mxwire.link import FewLink, Link, open_link
+from mxwire.link import FewLink
 
 _LINGER_NS: Final = 20_000_000
 """Time in ns for which a side that closes answers its partner."""
@@ -28,15 +29,11 @@ _NAP: Final = 0.02
 """Maximum time in seconds for which a side that does not poll waits for a frame."""
 
 
-class ModelChannel(Channel):
+class ModelChannel(LinkFrameChannel):
     """One process with a library, over a packet socket with mapped rings or a network in memory."""
 
     def __init__(self, setup: ChannelSetup) -> None:
         super().__init__(setup)
-        if setup.network is not None:
-            self._link: Link = setup.network.attach(setup.interface, setup.own)
-        else:
-            self._link = open_link(setup.interface, "packet", spin=setup.spin, ethertype=BARE_ETHERTYPE)
         # In memory both sides share the interpreter: a polling side would starve the other.
         self._polls = setup.spin and setup.network is None and isinstance(self._link, FewLink)
         model, copied = model_of(setup.carrier)
@@ -49,8 +46,6 @@ class ModelChannel(Channel):
         self.port: ModelPort[Any] = model.port(self._layer, (self._partner, 0), **options)
         self._inlet = AdapterInlet()
         self._inlet.attach(self._layer)
-        ethertype = BARE_ETHERTYPE if setup.network is None else setup.network.ethertype
-        self._head = setup.other + setup.own + ethertype.to_bytes(2, "big")
         self._queued: list[bytes] = []
         self._begun = False
         self.data = memoryview(bytearray(CONTENT[: len(self.buffer)]))
@@ -153,9 +148,7 @@ class ModelChannel(Channel):
 
     def frames(self) -> dict[str, int]:
         """The counters of the link, and the frames that the library has transmitted again."""
-        counters = self._link.statistics()
-        counts = {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
-        return counts | {"retransmitted": self._layer.counts["retransmitted"]}
+        return super().frames() | {"retransmitted": self._layer.counts["retransmitted"]}
 
     def close(self) -> None:
         """Answer the partner for a moment, and close the link."""
@@ -166,4 +159,4 @@ class ModelChannel(Channel):
         except (CatastropheError, SilenceError):
             # A partner that has closed first does not answer.
             pass
-        self._link.close()
+        super().close()

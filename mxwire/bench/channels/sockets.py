@@ -169,7 +169,17 @@ class TcpChannel(_SocketChannel):
                 each.close()
 
 
-class UdpChannel(_SocketChannel):
+class _DatagramChannel(_SocketChannel):
+    """Counts what it sends and receives."""
+
+    _sent = _received = 0
+
+    def frames(self) -> dict[str, int]:
+        """Frames, each of one datagram."""
+        return {"sent": self._sent, "received": self._received}
+
+
+class UdpChannel(_DatagramChannel):
     """UDP: datagrams that fit into a frame, without recovery."""
 
     def __init__(self, setup: ChannelSetup) -> None:
@@ -180,7 +190,6 @@ class UdpChannel(_SocketChannel):
         opened.connect((other, PORT))
         self._payload = read_interface(setup.interface).mtu - _HEADERS
         self._prepare(opened)
-        self._sent = self._received = 0
 
     def send(self, size: int) -> None:
         """Send a message as datagrams."""
@@ -207,12 +216,8 @@ class UdpChannel(_SocketChannel):
                 raise SilenceError("the other side has closed its socket") from None
             self._received += 1
 
-    def frames(self) -> dict[str, int]:
-        """Datagrams, each of which is a frame."""
-        return {"sent": self._sent, "received": self._received}
 
-
-class FrameChannel(_SocketChannel):
+class FrameChannel(_DatagramChannel):
     """Bare frames through a packet socket, a system call per frame."""
 
     def __init__(self, setup: ChannelSetup) -> None:
@@ -223,7 +228,6 @@ class FrameChannel(_SocketChannel):
         self._head = setup.other + setup.own + BARE_ETHERTYPE.to_bytes(2, "big")
         self._room = bytearray(HEADER_SIZE)
         self._prepare(opened)
-        self._sent = self._received = 0
 
     def send(self, size: int) -> None:
         """Send a message as frames; its content is read in place."""
@@ -255,7 +259,3 @@ class FrameChannel(_SocketChannel):
                 except BlockingIOError:
                     raise silence() from None
             self._received += 1
-
-    def frames(self) -> dict[str, int]:
-        """Frames."""
-        return {"sent": self._sent, "received": self._received}

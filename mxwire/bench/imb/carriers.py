@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mxwire.bench.channels.channel import link_counts
 from mxwire.bench.channels.sockets import tcp_connection, undelayed
 from mxwire.bench.imb.communicator import Buffer, Communicator, FirstOf, Operation, Program, Result, flat, run_blocking
 from mxwire.bench.imb.push import Pushes, PushOperation
@@ -180,8 +181,7 @@ class EndpointCommunicator(LiveCommunicator):
 
     def counts(self) -> dict[str, int]:
         """Frames that the interface has sent and received for this rank, and those that were dropped."""
-        statistics = self._host.core.links[0].statistics()
-        return {"sent": statistics.sent, "received": statistics.received, "dropped": statistics.dropped}
+        return link_counts(self._host.core.links[0])
 
     def close(self) -> None:
         """Close endpoint and host."""
