@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import struct
 import subprocess
 import sys
 import time
@@ -19,51 +17,13 @@ def write(path, data: bytes):
     return path
 
 
-CASES = (
-    "no such file",
-    "directory",
-    "empty",
-    "text",
-    "not a capture",
-    "sparse zeros",
-    "link type",
-    "cut gzip",
-    "damaged record",
-)
-
-
-def cases(folder):
-    sparse = folder / "zeros.pcap"
-    with sparse.open("wb") as file:
-        file.truncate(10 << 30)
-    whole = EVERY_TYPE.read_bytes()
-    return {
-        "no such file": (folder / "absent.pcap", "no such file"),
-        "directory": (folder, "is a directory"),
-        "empty": (write(folder / "empty.pcap", b""), "is empty"),
-        "text": (write(folder / "notes.txt", b"hello, this is text\n"), "looks like text"),
-        "not a capture": (write(folder / "random.bin", bytes(range(128, 256)) * 9), "not a capture"),
-        "sparse zeros": (sparse, "starts with zeros"),
-        "link type": (
-            write(folder / "wifi.pcap", struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 105)),
-            "IEEE 802.11",
-        ),
-        "cut gzip": (write(folder / "cut.pcap.gz", gzip.compress(whole)[:-2000]), "cut off"),
-        "damaged record": (write(folder / "damaged.pcap", whole[:32] + b"\xff" * 4 + whole[36:]), "frame 1"),
-    }
-
-
 @pytest.mark.parametrize("command", ["decode", "info"])
-@pytest.mark.parametrize("case", CASES)
-def test_bad_file(tmp_path, command, case):
-    path, words = cases(tmp_path)[case]
-    started = time.monotonic()
-    run = mxwire(command, path)
-    assert run.code == 2
-    assert words in run.err and str(path) in run.err
-    assert run.err.startswith("mxwire: ")
-    assert run.err.count("\n") == 1
-    assert time.monotonic() - started < 20
+def test_a_large_file_of_zeros_is_not_a_capture(tmp_path, command):
+    zeros = tmp_path / "zeros.pcap"
+    with zeros.open("wb") as file:
+        file.truncate(10 << 30)
+    run = mxwire(command, zeros)
+    assert (run.code, run.out) == (2, "") and "starts with zeros" in run.err and run.err.count("\n") == 1
 
 
 def test_permission_denied(tmp_path):

@@ -135,12 +135,6 @@ def test_every_frame_is_in_the_ladder_of_its_message(capture):
     assert len(ladders) > 1 and None in marked.values()
 
 
-def test_a_pipe_is_not_read_twice():
-    run = mxwire("follow", "--frame", 41, "-", stdin=EVERY_TYPE.read_bytes())
-    assert run.code == 2 and "save it to a file" in run.err and run.err.count("\n") == 1
-    assert mxwire("follow", 11, "-", stdin=EVERY_TYPE.read_bytes()).out == mxwire("follow", 11, EVERY_TYPE).out
-
-
 def test_a_frame_of_another_protocol(tmp_path):
     with open_capture(EVERY_TYPE) as reader, create_capture(tmp_path / "mixed.pcap") as writer:
         writer.write(FrameBatch.from_frames([bytes(12) + b"\x08\x06" + bytes(46)] * 2))

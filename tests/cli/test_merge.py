@@ -87,23 +87,3 @@ def test_no_drift_is_reported_where_none_is_seen(tmp_path):
     copy.write_bytes(capture.read_bytes())
     out = mxwire("merge", capture, copy).out
     assert "drift: none, within 0.0" in out and "both were taken at the same" in out
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("A", "-"), "read twice"),
-        (("A", "A"), "are the same file"),
-        (("A", "B", "-w", "B"), "is one of the captures"),
-        (("A", "B", "-w", "x.pcap"), "name it x.pcapng"),
-        (("A", "B", "--keep-both"), "--keep-both needs -w FILE"),
-        (("A", "nosuch.pcap"), "nosuch.pcap"),
-        (("A", CAPTURES / "omx9000-many.pcap"), "none is the same in both"),
-        (("A", "B", "-w", "nosuch/x.pcapng"), "create its directory first"),
-        (("A",), "Missing argument"),
-    ],
-)
-def test_captures_that_cannot_be_merged_are_refused_in_one_line(ends, words, complaint):
-    names = dict(zip("AB", ends, strict=True))
-    run = mxwire("merge", *(names.get(word, word) for word in words))
-    assert run.code == 2 and complaint in run.err and len(run.err.splitlines()) == 1 and run.out == ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import struct
 import sys
 import tempfile
 from dataclasses import replace
@@ -59,6 +60,16 @@ def prepare(folder: Path) -> None:
     with create_capture(folder / "lost.pcapng") as writer:
         writer.write(read_batch(CAPTURES / "mxoe-connect-cross.pcap"))
         writer.write_statistics(2 * 10**18, 18, 7)
+    whole = EVERY_TYPE.read_bytes()
+    # Frame 61 claims to be longer than any.
+    at = 24 + sum(16 + len(each) for each in list(frames)[:60])
+    (folder / "damaged.pcap").write_bytes(whole[: at + 8] + b"\xff" * 4 + whole[at + 12 :])
+    (folder / "wifi.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 105))
+    (folder / "random.bin").write_bytes(bytes(range(128, 256)) * 9)
+    (folder / "file").touch()
+    for suffix in ("pcap", "csv", "svg", "bin", "jsonl", "md"):
+        (folder / f"folder.{suffix}").mkdir()
+    write_capture(folder / "arp.pcap", [bytes(12) + b"\x08\x06" + bytes(46)] * 1234)
     truncated = read_batch(CAPTURES / "mxoe-truncated.pcap")
     head = bytes.fromhex("00000001000652540010a001000086df")
     cooked = [head + each[14:] for each in truncated]
