@@ -14,7 +14,8 @@ from mxwire.wire.decoder import Decoder
 from mxwire.wire.detection import Detector, Hint
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.encapsulation import locate
-from mxwire.wire.packets import Pull, PullReply
+from mxwire.wire.packets import Medium, Pull, PullReply
+from tests.frames import make_frame
 
 from .mutation import mutated, scattered
 from .support import CAPTURES, dialect_of, frames_of, read_capture, split
@@ -308,6 +309,20 @@ def test_the_strongest_evidence_comes_first():
     for size in (1, 2):
         (found,) = between_hosts(decoder_of(*split(FrameBatch.from_frames(raw), size)))
         assert [each.first_frame for each in found.evidence] == [2, 1]
+
+
+@pytest.mark.parametrize(("size", "text"), [(4096, "pipeline 12"), (3000, "no plausible pipeline")])
+def test_a_fragment_in_the_middle_of_its_message_is_full_where_there_is_a_pipeline(size, text):
+    frame = make_frame(Medium, src_mac=A, dst_mac=B, length=20000, frag_seqnum=1, frag_pipeline=12, data=bytes(size))
+    (found,) = between_hosts(decoder_of(batch_of(on_the_wire(MXOE, [frame]))))
+    assert [each.text for each in found.evidence] == [f"MEDIUM with a 16-bit length and {text}"]
+
+
+def test_a_capture_starts_with_its_first_frame():
+    decoder = Decoder()
+    for times in ((), (7, 9), (5,)):
+        decoder.decode(FrameBatch.from_frames([bytes(60)] * len(times), list(times)))
+    assert decoder.start_ns == 7
 
 
 def test_impossible_lengths_are_not_evidence():

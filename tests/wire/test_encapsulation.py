@@ -275,3 +275,8 @@ def test_mutated_cooked_frames(link_type):
     columns = decode_columns(batch, MXOE)
     assert len(columns) > 2500
     assert_paths_agree(columns, [codec_of(MXOE)] * len(columns))
+
+
+def test_frames_without_any_byte_are_skipped_behind_cooked_headers():
+    found = locate(FrameBatch.from_frames([b"", b""], link_type=LINKTYPE_LINUX_SLL))
+    assert (len(found.batch), found.skipped) == (0, 2)
