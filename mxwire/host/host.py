@@ -106,7 +106,12 @@ def open_links(
 class BaseHost:
     """A core with endpoints and peers, without a driver. Parameters are those of :class:`HostOptions`."""
 
-    def __init__(
+    def __init__(self, links: Link | Sequence[Link], **options: Unpack[HostOptions]) -> None:
+        # mypyc passes the options of a TypedDict only to a parameter like it, or to a function of unknown type.
+        begin: Any = self._begin
+        begin(links, **options)
+
+    def _begin(
         self,
         links: Link | Sequence[Link],
         *,
@@ -205,6 +210,7 @@ class BaseHost:
     ) -> Any:
         """Open an engine endpoint with ``options``, and return ``make(self, it)``."""
         core = self.core
+        open_endpoint: Any = core.node.open_endpoint
         with core.section:
             core.must_be_open()
             place = self._interface(interface)
@@ -212,7 +218,7 @@ class BaseHost:
             if number is not None:
                 self._claim(place, wanted)
             try:
-                engine = core.node.open_endpoint(wanted, key, interface=place, **options)
+                engine = open_endpoint(wanted, key, interface=place, **options)
             except BaseException as error:
                 self._release(place, wanted)
                 if isinstance(error, AgentRefusalError) and error.status is Status.BUSY:
@@ -433,7 +439,9 @@ class Host(BaseHost):
         """
         with open_links(interfaces, link, options.get("spin", False), agent) as (links, sharing, attachment):
             options["sharing"], options["attachment"] = sharing, attachment
-            return cls(links, **options)
+            make: Any = cls
+            opened: Host = make(links, **options)
+            return opened
 
     def open_endpoint(
         self,
