@@ -42,7 +42,7 @@ from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.native import native
 from mxwire.protocol import EngineEndpoint, Event, Node, Status
 from mxwire.protocol.agent.records import AgentEndedError
-from mxwire.protocol.card.outgoing import FEW
+from mxwire.protocol.card.outgoing import FEW, Outgoing
 from mxwire.units import MILLISECOND
 
 Handler = Callable[[int, FrameType | None], Any]
@@ -209,11 +209,13 @@ class _NumberedLink:
     """A link with its number. It holds the bound methods that each message needs, because looking them up takes
     longer."""
 
-    __slots__ = ("link", "number", "receive_few", "send_few")
+    __slots__ = ("link", "number", "outgoing", "receive_few", "send_few")
 
-    def __init__(self, number: int, link: Link) -> None:
+    def __init__(self, number: int, link: Link, outgoing: Outgoing) -> None:
         self.number = number
         self.link = link
+        self.outgoing = outgoing
+        """The frames that wait for it."""
         self.receive_few: Callable[[], list[bytes] | FrameBatch] | None = None
         self.send_few: Callable[[list[bytes]], int] | None = None
         if isinstance(link, FewLink):
@@ -259,12 +261,13 @@ class Core:
         """Time of the last step that received frames or had work to do."""
         self.steps = 0
         """Number of steps so far."""
-        self._numbered = [_NumberedLink(number, each) for number, each in enumerate(self.links)]
+        self._numbered: list[_NumberedLink] = []
         for number, each in enumerate(self.links):
             outgoing = node.interfaces[number].outgoing
             outgoing.gathers = getattr(each, "gathers", False)
             if isinstance(each, RoomLink):
                 outgoing.room = each.room
+            self._numbered.append(_NumberedLink(number, each, outgoing))
         self._due: int | None = None
         self._due_known = False
         self._deadline_checked = self.now
@@ -281,7 +284,7 @@ class Core:
         self.steps += 1
         local = self.local
         try:
-            for _ in range(looks):
+            for left in range(looks, 0, -1):
                 self.now = now = self.clock()
                 received = False
                 if local is not None:
@@ -302,7 +305,8 @@ class Core:
                     for observe in tuple(self.observers):
                         observe(found, False)
                     self.node.receive(found, now, each.number)
-                if received or self._overdue():
+                # To compute a deadline takes as long as several looks, so it may wait for the last one.
+                if received or ((left == 1 or self._due_known) and self._overdue()):
                     self.active = now
                     self._respond(received)
                     return
@@ -319,15 +323,21 @@ class Core:
                         send_few = each.send_few
                         # Observers receive batches, so single frames cannot be transmitted without one.
                         limit = 0 if send_few is None or self.observers else FEW
-                        frames = self.node.transmit_few(now, each.number, timely, limit)
-                        if not isinstance(frames, list):
-                            self._show_and_send(each.link, frames)
-                        elif frames and send_few is not None:
-                            send_few(frames)
+                        while True:
+                            frames = self.node.transmit_few(now, each.number, timely, limit)
+                            if not isinstance(frames, list):
+                                self._show_and_send(each.link, frames)
+                            elif frames and send_few is not None:
+                                send_few(frames)
+                            if not (frames and each.outgoing.frames):
+                                break
                     self._due_known = False
                     self._notify()
                     if not self.node.eager():
                         break
+                else:
+                    # The next look does the rest.
+                    self._due, self._due_known = 0, True
                 if not self.node.offering or self.section.in_handler:
                     break
                 self._call_handler(next(iter(self.node.offering)))
@@ -419,8 +429,8 @@ class Core:
 
     def _respond(self, received: bool) -> None:
         """Transmit what received frames or expired timers have queued, and notify waiters."""
-        # Timers are checked at once when no frame arrives. Under load, once per millisecond is enough: a check takes
-        # several microseconds, which delay a waiting application.
+        # Timers are checked when no frame arrives. Under load, once per millisecond is enough: a check takes several
+        # microseconds, which delay a waiting application.
         if not received or (self.now - self._deadline_checked >= MILLISECOND and self._overdue()):
             self.transmit(timely=True)
             return

@@ -89,17 +89,30 @@ def test_a_few_frames_leave_without_a_batch():
     assert batch.number.tolist() == list(range(first + FEW + 1, first + 2 * FEW + 2))
 
 
-def test_a_link_that_gathers_takes_any_number_of_frames():
-    """Only a caller that wants a batch gets one."""
-    world = World()
-    one, _, there, _ = world.pair()
-    node = world.nodes[0]
-    node.interfaces[0].outgoing.gathers = True
-    for limit, kind in ((FEW, list), (0, FrameBatch)):
-        for number in range(2 * FEW):
+def test_a_link_that_gathers_takes_many_frames_in_parts():
+    """They are those of a batch, in order, with replies to PULLs among them; a caller without a limit gets a batch."""
+    found = []
+    for limit in (FEW, 0):
+        world = World()
+        one, two, there, _ = world.pair()
+        node = world.nodes[0]
+        node.interfaces[0].outgoing.gathers = True
+        two.receive(bytearray(40_000))
+        one.send(there, pattern(40_000))
+        world.nodes[1].receive(node.transmit(world.now), world.now)
+        asked = world.nodes[1].transmit_few(world.now)
+        for number in range(3 * FEW):
+            if number in (0, 2 * FEW):
+                node.receive_few(asked, world.now)
             one.send(there, b"", number)
-        found = node.transmit_few(world.now, limit=limit)
-        assert type(found) is kind and len(found) == 2 * FEW
+        parts, sent = [], node._sent
+        while len(part := node.transmit_few(world.now, limit=limit)):
+            parts.append([part.frame(each) for each in range(len(part))] if isinstance(part, FrameBatch) else part)
+        assert (len(parts) > 1) is (limit > 0) and node._sent - sent == sum(map(len, parts)) == 3 * FEW + 20
+        outgoing = node.interfaces[0].outgoing
+        assert (outgoing.frames, outgoing.bulk_bytes, outgoing._pieces) == (0, 0, [])
+        found.append([bytes(each) for part in parts for each in part])
+    assert found[0] == found[1]
 
 
 def test_without_timely_timers_wait():

@@ -2,8 +2,8 @@
 
 Frames are queued as bytes, except the replies to PULLs: these are queued as objects whose frames are built when the
 link takes them, so that a payload is copied once. Up to ``FEW`` frames are handed to the link as a list of bytes, since
-a batch has a fixed cost of some 20 us; more frames are written into one batch. A link that gathers takes a list of any
-length: a batch would copy the data once more, and be complete before its first frame is sent.
+a batch has a fixed cost of some 20 us; more frames are written into one batch. A link that gathers takes lists only: a
+batch would copy the data once more, and the link would not send its first frame before the last one is built.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _FIRST.flags.writeable = False
 
 
 _GATHERED: Final[Any] = None if native is None else native.GatheredFrame
+_GATHERED_AT_ONCE: Final = 128
+"""Number of frames after which a link that gathers is to send them before others are built."""
 FEW: Final = 64 if native is None else 256
 """Up to this number of frames, single frames are faster than a batch (benchmarks/curve.py)."""
 
@@ -103,22 +105,24 @@ class Outgoing:
             self._pieces.append(bulk)
 
     def take(self, now: int, first_number: int, limit: int) -> list[bytes] | FrameBatch:
-        """Take all frames, as bytes if they are at most ``limit``, or if the link gathers and ``limit`` is not 0.
+        """Take all frames, as bytes if they are at most ``limit``.
 
-        Otherwise they are one batch with the time ``now`` (ns) and numbers from ``first_number``.
+        Otherwise they are one batch with the time ``now`` (ns) and numbers from ``first_number``; but if the link
+        gathers and ``limit`` is not 0, the first of them are taken as bytes.
         """
+        if limit and self.gathers and self.frames > limit:
+            return self._take_first()
         pieces: list[Any] = self._pieces
         bulky, waiting = self.bulk_bytes > 0, self.frames
         if not pieces:
             return []
         self._pieces, self.frames, self.bulk_bytes = [], 0, 0
-        single = waiting <= limit or (limit > 0 and self.gathers)
         if self._gathered:
             self._gathered = False
-            if not single:
+            if waiting > limit:
                 # A batch has no gathered frames.
                 pieces = [bytes(each) if type(each) is _GATHERED else each for each in pieces]
-        if single:
+        if waiting <= limit:
             if not bulky:
                 return pieces
             frames: list[Any] = []
@@ -147,6 +151,22 @@ class Outgoing:
             timestamp_ns=np.full(count, now, np.int64),
             number=np.arange(first_number, first_number + count, dtype=np.int64),
         )
+
+    def _take_first(self) -> list[bytes]:
+        """Take the first frames, so that the link sends them before the others are built."""
+        taken: list[Any] = []
+        place = 0
+        while place < len(self._pieces) and len(taken) < _GATHERED_AT_ONCE:
+            piece: Any = self._pieces[place]
+            if type(piece) is bytes or type(piece) is _GATHERED:
+                taken.append(piece)
+            else:
+                self.bulk_bytes -= sum(piece.lengths)
+                taken += piece.frames(self.gathers)
+            place += 1
+        del self._pieces[:place]
+        self.frames -= len(taken)
+        return taken
 
 
 @cache
