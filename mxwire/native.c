@@ -6,6 +6,7 @@
  *   Lock            threading.RLock
  *   SlotReader      SlotRing.take_short (link/ring_v2.py)
  *   view_of         memoryview
+ *   address_of      _array_address (protocol/arguments.py)
  *   send_frames     the loop of FrameSender.send_few (link/sender.py)
  *   RecordWriter    RecordWriter (link/record_ring.py)
  *   RecordReader    RecordReader (link/record_ring.py)
@@ -728,6 +729,18 @@ view_of(PyObject *Py_UNUSED(module), PyObject *buffer)
     return PyMemoryView_FromObject(buffer);
 }
 
+/* Return the address of the bytes of a buffer. */
+static PyObject *
+address_of(PyObject *Py_UNUSED(module), PyObject *buffer)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    PyObject *address = PyLong_FromVoidPtr(view.buf);
+    PyBuffer_Release(&view);
+    return address;
+}
+
 /* RecordWriter and RecordReader: the two sides of a ring of records in shared memory */
 
 #define SHORT_RECORD 512
@@ -1222,6 +1235,7 @@ static PyTypeObject RunFormType = {
 
 static PyMethodDef functions[] = {
     {"view_of", view_of, METH_O, "Return a view of a buffer."},
+    {"address_of", address_of, METH_O, "Return the address of the bytes of a buffer."},
     {"send_frames", (PyCFunction)(void (*)(void))send_frames, METH_FASTCALL, "Send frames through a packet socket."},
     {NULL},
 };

@@ -69,7 +69,7 @@ _COUNTS: Final = 1024
 _ENDPOINTS: Final = 256
 _GREETING: Final = struct.Struct("=8s16sQ")
 """Magic with version, random bytes, and their address."""
-_MAGIC: Final = b"mxlocal\x02"
+_MAGIC: Final = b"mxlocal\x03"
 _CREDENTIALS: Final = struct.Struct("3i")
 _SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _CHECK_INTERVAL: Final = MILLISECOND
@@ -108,6 +108,7 @@ class SharedMemoryChannel:
         """Control words of the ring that the other side fills."""
         self._address = ctypes.addressof(ctypes.c_uint64.from_buffer(self._control))
         """Address of the producer's position."""
+        self._own_withdrawals, self._withdrawals = _counts(filled), _counts(read)
         self._produced, self._consumed = make_writer(filled, *RING_LAYOUT), make_reader(read, *RING_LAYOUT)
         self._append: Callable[[bytes, Any], bool] = self._produced.put
         self._wakes: Callable[[], bool] = self._produced.take_sleep
@@ -158,13 +159,13 @@ class SharedMemoryChannel:
 
     def describe(self, memory: Memory, endpoint: int) -> bytes:
         """Return the number of withdrawals of the endpoint, followed by addresses and lengths of the memory."""
-        words = array("Q", [_counts(self._filled)[endpoint]])
+        words = array("Q", [self._own_withdrawals[endpoint]])
         for place, size in memory.places():
             words.append(place)
             words.append(size)
         return words.tobytes()
 
-    def read(self, described: bytes, memory: Memory, length: int, endpoint: int) -> bool:
+    def read(self, described: bytes, memory: Memory, length: int, endpoint: int, offset: int = 0) -> bool:
         """Copy from the memory of the other process; return False if that is impossible, or was withdrawn."""
         target = memory.places()
         if not self.reads or len(described) % 16 != 8 or not target:
@@ -173,16 +174,16 @@ class SharedMemoryChannel:
         places = list(zip(words[1::2], words[2::2], strict=True))
         if sum(size for _, size in places) < length:
             return False
-        if not copy_from(self.process, places, target, length):
+        if not copy_from(self.process, places, target, length, offset):
             return False
         fence()
         # Check afterwards: if the process has ended, its id may belong to another process now; if it has withdrawn the
         # memory, it may be reusing it.
-        return self._alive() and _counts(self._read)[endpoint] == words[0]
+        return self._alive() and self._withdrawals[endpoint] == words[0]
 
     def withdraw(self, endpoint: int) -> None:
         """Make all descriptions for ``endpoint`` void."""
-        counts = _counts(self._filled)
+        counts = self._own_withdrawals
         counts[endpoint] = (counts[endpoint] + 1) & 0xFFFFFFFF
         fence()
 

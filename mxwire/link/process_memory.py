@@ -43,19 +43,24 @@ _readv: Final = _load("process_vm_readv")
 _writev: Final = _load("process_vm_writev")
 
 
-def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[int, int]], length: int) -> bool:
-    """Copy ``length`` bytes from the memory of another process; both are lists of addresses and lengths.
+def copy_from(
+    process: int, places: list[tuple[int, int]], memory: list[tuple[int, int]], length: int, offset: int = 0
+) -> bool:
+    """Copy the bytes from ``offset`` up to ``length`` from the memory of another process; both are lists of addresses
+    and lengths.
 
     Return False if the kernel does not permit it, or if any of the memory does not exist.
     """
     if _readv is None or process <= 0:
         return False
-    return _copy(_readv, process, memory, places, length)
+    return _copy(_readv, process, memory, places, length, offset)
 
 
-def _copy(call: Any, process: int, own: list[tuple[int, int]], other: list[tuple[int, int]], length: int) -> bool:
+def _copy(
+    call: Any, process: int, own: list[tuple[int, int]], other: list[tuple[int, int]], length: int, offset: int = 0
+) -> bool:
     """Copy between memory of this process and of another one, in the direction of ``call``."""
-    done = 0
+    done = offset
     while done < length:
         count = min(_CHUNK, length - done)
         here, there = _vector(own, done, count), _vector(other, done, count)

@@ -6,7 +6,7 @@ Memory is one buffer or a list of buffers, used as one range of bytes (R-SND-07,
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import ADDRESS_SIZE
-from mxwire.native import view_of
+from mxwire.native import native, view_of
 from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
 
 SEGMENTS_MAXIMUM: Final = 256
@@ -26,6 +26,14 @@ _AT_START: Final = [0]
 """The offset of a single segment."""
 _VIEW: Final = memoryview
 _BUFFERS: Final = (bytes, bytearray, memoryview, np.ndarray)
+
+
+def _array_address(buffer: Any) -> int:
+    """Return the address of the bytes of a buffer, which is not empty."""
+    return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
+
+
+_address_of: Final[Callable[[Any], int]] = _array_address if native is None else native.address_of
 
 
 def checked_integer(name: str, value: Any, maximum: int, status: Status = Status.BAD_REQUEST) -> int:
@@ -180,8 +188,10 @@ class Segments:
         return self if isinstance(self._only, bytes) else Segments(self.copy())
 
     def places(self) -> list[tuple[int, int]]:
-        """Address and length of each segment in the memory of this process; none if it is that of another process."""
-        return [(each.__array_interface__["data"][0], len(each)) for each in self._pieces]
+        """Address and length of each segment that is not empty, in the memory of this process; none if it is that of
+        another process."""
+        views = self._views if self._only is None else [self._only]
+        return [(_address_of(each), len(each)) for each in views if len(each)]
 
     def _spans(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
         """Yield the number of a segment, the offset in it and the number of bytes for each segment in a range."""

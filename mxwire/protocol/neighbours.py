@@ -15,18 +15,20 @@ record     from the initiator of the exchange                 answer
 CONNECT    endpoint and key                                   ANSWER: session of the endpoint, or a status
 MESSAGE    a message that is buffered, with its data          only if it is refused: LOST
 OFFER      a longer or synchronous message: where its data is ENDED: status, and number of bytes taken
-           and, up to 256 KiB, its first bytes
-DATA       the bytes that follow those of such an OFFER
+           and its first bytes
+DATA       bytes that follow those of an OFFER
 PULL       (of the receiver) the data of an offered message   DATA, several
+           from an offset
 WITHDRAWN  an endpoint has closed: its offers are void; or, with
            a number, only this offer is void
 ========== ================================================== ============================================
 
 A buffered message is complete for its sender when its record is in the channel; there are no acks. The data of an OFFER
-reaches its receiver in one of three ways. If a receive matches at once and the message is at most 256 KiB long, the
-data is taken from the OFFER and the DATA behind it: two copies through the channel, which both processes make at the
-same time, take half as long as one by the kernel (``benchmarks/local.py``). An unexpected or longer message is copied
-out of the sender's memory if the channel can (one copy); otherwise it is requested with a PULL.
+reaches its receiver in one of three ways. If a receive matches at once, the data is taken from the OFFER and from DATA,
+which follows by itself up to 256 KiB, and else is requested with a PULL: two copies through the channel, which both
+processes make at the same time, take half as long as one by the kernel (``benchmarks/local.py``). If the sender does
+not run, and the channel stays empty for ``_PATIENCE`` looks, the receiver copies the rest out of the sender's memory if
+the channel can (one copy). An unexpected message is copied like this as a whole, or requested with a PULL.
 
 **Order.** The records of one endpoint to another one pass the same channel in the order of the sends. A record that the
 target cannot take now, because its library makes no progress and its ring is full, or because the unexpected queue is
@@ -71,8 +73,10 @@ RECORD_HEAD: Final[Any] = quick_struct(Struct("=BBHI2Q2I3Q"))
 of the target, number, match information, length. Source and target are an Ethernet address and, in the lowest byte, an
 endpoint number."""
 CARRIED_MAXIMUM: Final = 8 * DATA_MAXIMUM
-"""Length in bytes of the longest message whose OFFER carries data: about as much as a channel holds, so that its sender
-need not wait in a call until it is received."""
+"""Length in bytes of the longest message whose data follows its OFFER by itself: about as much as a channel holds."""
+_PATIENCE: Final = 512
+"""Looks for the data of a message in an empty channel before the rest is copied out of the sender's memory: longer than
+a sender that runs needs for a record."""
 _DESCRIPTION_MAXIMUM: Final = 8 + 16 * SEGMENTS_MAXIMUM
 RECORD_MAXIMUM: Final[int] = RECORD_HEAD.size + _DESCRIPTION_MAXIMUM + DATA_MAXIMUM
 """Length of the longest record in bytes."""
@@ -105,6 +109,7 @@ class RecordKind(IntEnum):
 
 _MESSAGE: Final = int(RecordKind.MESSAGE)
 _OFFER: Final = int(RecordKind.OFFER)
+_ENDED: Final = int(RecordKind.ENDED)
 _DATA: Final = int(RecordKind.DATA)
 
 
@@ -138,9 +143,9 @@ class LocalChannel(Protocol):
     def describe(self, memory: Segments, endpoint: int) -> bytes:
         """A description of the memory of an endpoint's message, by which the neighbour can read it."""
 
-    def read(self, described: bytes, memory: Segments, length: int, endpoint: int) -> bool:
-        """Copy ``length`` bytes that the neighbour has described into ``memory``; return False if that is impossible,
-        or if ``endpoint``, to which they belonged, has withdrawn them."""
+    def read(self, described: bytes, memory: Segments, length: int, endpoint: int, offset: int = 0) -> bool:
+        """Copy the bytes from ``offset`` up to ``length`` that the neighbour has described into ``memory``; return
+        False if that is impossible, or if ``endpoint``, to which they belonged, has withdrawn them."""
 
     def withdraw(self, endpoint: int) -> None:
         """Make all descriptions for ``endpoint`` void."""
@@ -163,12 +168,12 @@ class NeighbourMessage:
     """A message of a neighbour's endpoint that is not received yet."""
 
     __slots__ = (
-        "_described",
         "_filled",
         "_receive",
         "_wanted",
         "carried",
         "data",
+        "described",
         "done",
         "endpoint",
         "length",
@@ -200,25 +205,27 @@ class NeighbourMessage:
         """The target, while the data is being transferred."""
         self.carried: bytes | memoryview = b""
         """The first bytes of an offered message, while its record is handled."""
-        self._described = described
+        self.described = described
+        """The place of the data of an offered message, as its sender describes it."""
         self._receive: Any = None
         self._wanted = 0
         self._filled = 0
 
     def fetch(self, receive: Any, length: int) -> bool:
         """Copy ``length`` bytes into the memory of a receive; return False if the data will arrive in records."""
-        first = self.carried[:length]
+        neighbour, first = self.neighbour, self.carried
         if first:
-            receive.memory.put(0, first)
-            self._filled = len(first)
-            if self._filled == length:
+            if len(first) < length:
+                neighbour.filling[self.number] = self
+                if self.length > CARRIED_MAXIMUM:
+                    neighbour.request(self.number, len(first), length)
+            self._filled = receive.memory.put(0, first)
+            if self._filled >= length:
                 return True
-        elif not length or self.neighbour.channel.read(
-            self._described, receive.memory, length, self.source & _ENDPOINT
-        ):
+        elif not length or neighbour.channel.read(self.described, receive.memory, length, self.source & _ENDPOINT):
             return True
         else:
-            self.neighbour.answer(RecordKind.PULL, self.number, length=length)
+            neighbour.request(self.number, 0, length)
         self._receive, self._wanted, self.endpoint = receive, length, receive.endpoint
         return False
 
@@ -231,9 +238,21 @@ class NeighbourMessage:
         receive.memory.put(offset, data)
         self._filled += len(data)
         if self._filled == self._wanted:
-            self._receive = None
-            receive.filled()
-            self.received(self._wanted)
+            self._complete(receive)
+
+    def fetch_rest(self) -> None:
+        """Copy the bytes that have not arrived yet out of the sender's memory, if that is possible."""
+        receive, described, source = self._receive, self.described, self.source & _ENDPOINT
+        if receive is not None and self.neighbour.channel.read(
+            described, receive.memory, self._wanted, source, self._filled
+        ):
+            self._complete(receive)
+
+    def _complete(self, receive: Any) -> None:
+        """End the transfer, since all data is in the memory of the receive."""
+        self._receive = None
+        receive.filled()
+        self.received(self._wanted)
 
     def received(self, transferred: int) -> None:
         """Answer that ``transferred`` bytes were taken."""
@@ -245,6 +264,7 @@ class NeighbourMessage:
 
     def abandon(self, status: Status) -> None:
         """End the transfer, since the sender has withdrawn the message or the receiver closes."""
+        self.neighbour.filling.pop(self.number, None)
         receive, self._receive = self._receive, None
         if receive is not None:
             receive.abandoned(status)
@@ -255,6 +275,7 @@ class NeighbourMessage:
         self.done = True
         if self.data is None:
             self.neighbour.offers.pop(self.number, None)
+            self.neighbour.filling.pop(self.number, None)
             self.neighbour.answer(RecordKind.ENDED, self.number, status, transferred)
         else:
             self.neighbour.lose_message(self, status)
@@ -273,6 +294,8 @@ class Neighbour(LocalRoute):
         """Offered sends without an answer, by number."""
         self.offers: dict[int, NeighbourMessage] = {}
         """Offered messages of the neighbour, by its number."""
+        self.filling: dict[int, NeighbourMessage] = {}
+        """Those whose data is arriving, the oldest first."""
         self.full = False
         """True if sends wait for room in the channel."""
         self._neighbourhood = neighbourhood
@@ -315,12 +338,12 @@ class Neighbour(LocalRoute):
         else:
             described = self.channel.describe(send.memory, send.endpoint.number)
             head = self._head(RecordKind.OFFER, partner, self._next + 1, send.match_info, send.length, len(described))
-            carried = min(send.length, DATA_MAXIMUM) if send.length <= CARRIED_MAXIMUM else 0
+            carried = min(send.length, DATA_MAXIMUM)
             if self.channel.put(head + described, _part(send.memory, 0, carried)):
                 self._next += 1
                 send.neighbour, send.number = self, self._next
                 self.sends[send.number] = send
-                if carried and carried < send.length:
+                if carried < send.length <= CARRIED_MAXIMUM:
                     self._pushes.append((send, carried, send.length))
                     self._flush()
                 return True
@@ -330,6 +353,10 @@ class Neighbour(LocalRoute):
     def answer(self, kind: RecordKind, number: int, status: Status = Status.SUCCESS, length: int = 0) -> None:
         """Send a record that concerns a request of the neighbour by its number."""
         self._put(_pack_head(kind, status, 0, 0, 0, 0, 0, 0, number, 0, length))
+
+    def request(self, number: int, offset: int, end: int) -> None:
+        """Request the bytes of an offered message from ``offset`` up to ``end``."""
+        self._put(_pack_head(RecordKind.PULL, 0, 0, 0, 0, 0, 0, 0, number, offset, end))
 
     def lose_message(self, message: NeighbourMessage, status: Status) -> None:
         """Notify the sender of a message that it will not be received, though its send is complete."""
@@ -395,14 +422,18 @@ class Neighbour(LocalRoute):
             self._take_last()
             return
         try:
-            for _ in range(_RECORDS):
+            taken = 0
+            while True:
                 record = self._peek()
-                if record is None:
+                if record is None and self.filling:
+                    record = self._await_data()
+                if record is None or taken == _RECORDS:
                     break
                 if not self._take(record):
                     self._refuse(record)
                     break
                 self._advance()
+                taken += 1
             if len(self._queue) > _QUEUE_MAXIMUM or len(self._pushes) > _QUEUE_MAXIMUM + len(self.sends):
                 raise InvalidRecordError("the answers are not read")
             channel.settle()
@@ -411,6 +442,18 @@ class Neighbour(LocalRoute):
             return
         if self._queue or self._pushes or self.full:
             self._flush()
+
+    def _await_data(self) -> bytes | memoryview | None:
+        """The next record; if it does not come soon, copy the rest of all messages whose data is arriving."""
+        self.channel.settle()
+        for _ in range(_PATIENCE):
+            record = self._peek()
+            if record is not None:
+                return record
+        waiting, self.filling = self.filling, {}
+        for message in waiting.values():
+            message.fetch_rest()
+        return None
 
     def _take_last(self) -> None:
         """Take the last records of a neighbour that has gone, up to a number, and end all unfinished operations with
@@ -467,19 +510,19 @@ class Neighbour(LocalRoute):
         status = _STATUSES.get(code)
         if status is None or len(record) != _HEAD:
             raise InvalidRecordError("an unknown status, or data where none belongs")
-        if kind == RecordKind.CONNECT:
+        if kind == _ENDED:
+            self._take_ended(number, status, length)
+        elif kind == RecordKind.CONNECT:
             self._take_connect(source, target, number, length)
         elif kind == RecordKind.ANSWER:
             self._take_answer(number, status, session)
         elif kind == RecordKind.LOST:
             self._take_lost(target, session, source, match, length, status)
-        elif kind == RecordKind.ENDED:
-            self._take_ended(number, status, length)
         elif kind == RecordKind.PULL:
             send = self.sends.get(number)
             if send is not None:
-                self._pushes.append((send, 0, min(length, send.length)))
-                self._flush()
+                # Sent at the end of the pass: the sender may learn before that the receiver has copied it by itself.
+                self._pushes.append((send, match, min(length, send.length)))
         elif kind == RecordKind.WITHDRAWN:
             self._take_withdrawn(source, from_session, number)
         else:
@@ -523,7 +566,9 @@ class Neighbour(LocalRoute):
                 peer, source & _ENDPOINT, from_session, match_info, record[_HEAD:], None
             )
         kept = bytes(record[data:]) if buffered else None
-        message = NeighbourMessage(self, peer, head, kept, bytes(record[_HEAD:data]))
+        # Most messages that are carried as a whole are received at once.
+        where = b"" if carried == length else bytes(record[_HEAD:data])
+        message = NeighbourMessage(self, peer, head, kept, where)
         if not endpoint.works or ring.received.count:
             taken = endpoint.card.offer(LocalMessage(message))
         else:
@@ -531,6 +576,7 @@ class Neighbour(LocalRoute):
             taken = endpoint.take_from_neighbour(peer, source & _ENDPOINT, from_session, match_info, None, message)
             message.carried = b""
         if taken and not buffered and not message.done:
+            message.described = bytes(record[_HEAD:data])
             self.offers[number] = message
         return taken
 
@@ -724,6 +770,8 @@ class Neighbourhood(LocalRoutes):
 
 def _part(memory: Segments, offset: int, count: int) -> Any:
     """Bytes of a message, without a copy if it has one segment."""
+    if count == memory.length and memory.only is not None:
+        return memory.only
     part = memory.part(offset, count)
     if part is None:
         joined = np.empty(count, np.uint8)

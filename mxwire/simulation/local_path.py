@@ -68,14 +68,14 @@ class SimulatedChannel:
         self._described[self._number] = endpoint, memory
         return self._number.to_bytes(8, "big")
 
-    def read(self, described: bytes, memory: Segments, length: int, endpoint: int) -> bool:
+    def read(self, described: bytes, memory: Segments, length: int, endpoint: int, offset: int = 0) -> bool:
         """Copy the described memory of the neighbour into ``memory``; False if it was withdrawn or cannot be read."""
         found = self.other._described.pop(int.from_bytes(described, "big"), None)
         if found is None or self._copies > 1 or self.ended or found[0] != endpoint or found[1].length < length:
             return False
-        data = np.empty(length, np.uint8)
-        found[1].take(0, data)
-        memory.put(0, data)
+        data = np.empty(length - offset, np.uint8)
+        found[1].take(offset, data)
+        memory.put(offset, data)
         return True
 
     def withdraw(self, endpoint: int) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from mxwire.errors import InvalidRecordError
 from mxwire.link import record_ring, ring_v2
 from mxwire.link.ring import SHORT, USER, VLAN_VALID
+from mxwire.protocol.arguments import _array_address
 from mxwire.protocol.card.replies import REPLY_PARTS
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
@@ -432,6 +433,16 @@ def test_a_ring_refuses_memory_that_is_not_one(native):
         native.RecordWriter(array.array("Q", [0]), control)
     writer = native.RecordWriter(mmap.mmap(-1, SIDE), *LAYOUT)
     assert not writer.has_room((1 << 64) - 1)
+
+
+def test_the_address_of_a_buffer(native):
+    memory = bytearray(b"abcdef")
+    view = memoryview(memory)
+    for each in (memory, view, view[2:], bytes(memory), array.array("Q", [1, 2])):
+        assert native.address_of(each) == _array_address(each)
+    for wrong in (view[::2], 7, "text"):
+        with pytest.raises((TypeError, BufferError)):
+            native.address_of(wrong)
 
 
 def test_slots_outside_of_the_memory_are_refused(native):

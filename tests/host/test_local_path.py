@@ -253,6 +253,10 @@ def test_memory_is_read_wherever_the_kernel_permits_it():
     target[:] = array.array("B", bytes(16))
     read = process_memory.copy_from(os.getpid(), [(start, 5), (start + 5, 11)], [(end, 7), (end + 7, 9)], 16)
     assert (read, target == source) == (permitted, permitted)
+    target[:] = array.array("B", bytes(16))
+    rest = process_memory.copy_from(os.getpid(), [(start, 5), (start + 5, 11)], [(end, 7), (end + 7, 9)], 14, 6)
+    assert rest == permitted
+    assert list(target) == [each if permitted and 6 <= each < 14 else 0 for each in range(16)]
 
 
 @pytest.mark.parametrize(("scope", "requested"), [("0\n", False), ("1\n", True), ("2\n", False), (None, False)])

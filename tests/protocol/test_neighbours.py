@@ -14,7 +14,7 @@ from mxwire.frames import FrameBatch
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Node, Partner, Status
 from mxwire.protocol.neighbours import CARRIED_MAXIMUM, DATA_MAXIMUM, RECORD_HEAD, RecordKind, place_of
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
-from mxwire.simulation.local_path import SimulatedPath
+from mxwire.simulation.local_path import SimulatedChannel, SimulatedPath
 from mxwire.units import SECOND
 
 from .world import KEY, REFUSED_CONNECTS, address, deliver, pattern, statuses
@@ -209,13 +209,59 @@ def test_truncated(copies):
     """R-MSC-01: the sender of a large message learns it."""
     machine = Machine(copies=copies)
     one, two, there = machine.pair()
-    receives = [two.receive(bytearray(size), number) for number, size in enumerate((10, 5000, 0, 40_000))]
-    sends = [one.send(there, pattern(length), number) for number, length in enumerate((100, 9000, 9000, 100_000))]
+    sizes = ((10, 100), (5000, 9000), (0, 9000), (40_000, 100_000), (400_000, 500_000))
+    receives = [two.receive(bytearray(room), number) for number, (room, _) in enumerate(sizes)]
+    sends = [one.send(there, pattern(length), number) for number, (_, length) in enumerate(sizes)]
     machine.settle()
-    assert statuses(*receives) == [Status.MESSAGE_TRUNCATED] * 4
-    assert statuses(*sends) == [Status.SUCCESS, *[Status.MESSAGE_TRUNCATED] * 3]
-    assert [send.transferred for send in sends[1:]] == [5000, 0, 40_000]
-    assert receives[3].memory.copy() == pattern(100_000)[:40_000]
+    assert statuses(*receives) == [Status.MESSAGE_TRUNCATED] * 5
+    assert statuses(*sends) == [Status.SUCCESS, *[Status.MESSAGE_TRUNCATED] * 4]
+    assert [send.transferred for send in sends[1:]] == [5000, 0, 40_000, 400_000]
+    for receive, (room, length) in zip(receives, sizes, strict=True):
+        assert receive.memory.copy() == pattern(length)[:room]
+
+
+class RunningSender(SimulatedChannel):
+    """A channel whose other side runs whenever a look finds no record, as a process of its own may."""
+
+    def peek(self) -> memoryview | None:
+        found = super().peek()
+        if found is None and self.other.owner.busy:
+            self.other.owner.receive(SECOND)
+            found = super().peek()
+        return found
+
+
+@pytest.mark.parametrize("length", [CARRIED_MAXIMUM + 1, 4 * CARRIED_MAXIMUM, 40 * CARRIED_MAXIMUM])
+def test_a_long_message_is_not_read_while_its_sender_runs(length, monkeypatch: pytest.MonkeyPatch):
+    """R-LOC-02: all of it arrives in records, and no copy is made by the kernel."""
+    monkeypatch.setattr("mxwire.simulation.local_path.SimulatedChannel", RunningSender)
+    reads: list[int] = []
+    monkeypatch.setattr(SimulatedChannel, "read", lambda *_: reads.append(1))
+    machine = Machine()
+    one, two, there = machine.pair()
+    buffer = bytearray(length)
+    receive, send = two.receive(buffer), one.send(there, pattern(length))
+    machine.settle()
+    assert statuses(send, receive) == [Status.SUCCESS] * 2 and buffer == pattern(length) and not reads
+
+
+def test_the_rest_of_a_long_message_is_read_if_its_sender_does_not_run(monkeypatch: pytest.MonkeyPatch):
+    """R-LOC-02: its receiver waits for no call of the sender's program."""
+    rests: list[int] = []
+    read = SimulatedChannel.read
+    monkeypatch.setattr(SimulatedChannel, "read", lambda *arguments: rests.append(arguments[-1]) or read(*arguments))
+    for length in (DATA_MAXIMUM + 1, CARRIED_MAXIMUM, CARRIED_MAXIMUM + 1, 4 * CARRIED_MAXIMUM):
+        machine = Machine()
+        one, two, there = machine.pair()
+        buffer = bytearray(length)
+        receive, send = two.receive(buffer), one.send(there, pattern(length))
+        machine.nodes[0].transmit(machine.now)
+        machine.paths[1].receive(machine.now)
+        assert receive.status is Status.SUCCESS and not send.done and buffer == pattern(length)
+        machine.settle()
+        assert send.status is Status.SUCCESS
+    # The first one arrives as a whole, of the second as much as the channel holds.
+    assert rests == [3 * DATA_MAXIMUM, DATA_MAXIMUM, DATA_MAXIMUM]
 
 
 @pytest.mark.parametrize("copies", [1, 2])
