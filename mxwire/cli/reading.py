@@ -333,7 +333,7 @@ def followed_groups(
     ``follower`` has ``rows``, and ``selector`` takes all messages.
     """
     from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
-    from mxwire.analysis.conversations.plain_run import SETTLED
+    from mxwire.analysis.conversations.settled_messages import SETTLED
 
     none = np.zeros(0, SETTLED)
     sorter = GroupSorter(none)

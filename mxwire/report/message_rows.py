@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.message_rows import MessageGroup
 from mxwire.analysis.conversations.partners import Flow
-from mxwire.analysis.conversations.plain_run import KINDS, LIBACK
+from mxwire.analysis.conversations.settled_messages import KINDS, LIBACK
 from mxwire.report.compact import compact
 from mxwire.report.json_line import plain_line
 from mxwire.report.messages import MessageLayout, endpoints_of, message_record

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mxwire.analysis.conversations import Follower, message_rows
 from mxwire.analysis.conversations.message import MessageSorter
 from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
-from mxwire.analysis.conversations.plain_run import SETTLED
+from mxwire.analysis.conversations.settled_messages import SETTLED
 from mxwire.report.message_rows import FlowTexts, row_json, row_lines
 from mxwire.report.messages import message_json, message_layout
 from mxwire.wire.decoder import DecodedBatch

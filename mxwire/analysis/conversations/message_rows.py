@@ -25,7 +25,7 @@ class MessageGroup:
     """
 
     rows: NDArray[Any]
-    """Columns of :data:`~mxwire.analysis.conversations.plain_run.SETTLED`; ``stream`` is a place in ``flows``."""
+    """Columns: :data:`~mxwire.analysis.conversations.settled_messages.SETTLED`; ``stream`` is a place in ``flows``."""
     flows: list[Flow] = field(default_factory=list)
     messages: list[CapturedMessage] = field(default_factory=list)
 

@@ -8,26 +8,27 @@ branch, and each step can be computed for many frames at once. The trackers rema
 follows a run if the trackers would take that branch for every frame in it.
 
 Conversations share the numbers of messages and the queue of settled messages, so a capture is divided by time, not by
-conversation: :func:`_plain_frames` finds the frames between two frames of other kinds (connects, fragments, pulls,
+conversation: :func:`lane_frames` finds the frames between two frames of other kinds (connects, fragments, pulls,
 nacks), and :class:`PlainTracker` consumes as many plain frames from their beginning as possible, in five steps.
 
-1. Lanes. Each direction is a lane. Its state is read once per window, and the frames of all lanes are compared at once,
-   sorted by conversation (:class:`~mxwire.rules.lanes.LaneOrder`), so that many hosts take little longer than two.
-   Every condition on a frame depends on earlier frames only, and the run ends before the first frame that is not plain.
-   A stream may begin in a run, with the number that the receiver requested. A frame that repeats a message which still
-   waits (a duplicate or a retransmission) is plain, too: it changes only this message (:class:`_Repetition`).
+1. Lanes (``plain_lanes.py``). Each direction is a lane. Its state is read once per window, and the frames of all lanes
+   are compared at once, sorted by conversation (:class:`~mxwire.rules.lanes.LaneOrder`), so that many hosts take little
+   longer than two. Every condition on a frame depends on earlier frames only, and the run ends before the first frame
+   that is not plain. A stream may begin in a run, with the number that the receiver requested. A frame that repeats a
+   message which still waits (a duplicate or a retransmission) is plain, too: it changes only this message
+   (:class:`_Repetition`).
 2. Settlement. An ack settles all messages since the previous ack. The order of settlement is that in which messages
    wait for late duplicates.
 3. Reports. The length of the queue of waiting messages after each frame follows from the times, and from its bound in
    steps of ``ROOM``.
-4. Entries. A stream removes its oldest entries when ``kept_behind`` more were reported, or when it holds too many; it
-   removes the larger of the two numbers. Lost messages leave gaps, so entries are counted, not positions. While all
-   entries are reported in turn (``Stream.in_turn``), the numbers of reports are enough.
-5. Objects. Message objects are created for messages in flight. Settled messages remain rows of
-   :class:`_SettledMessages`, and ``_LATER`` in ``Stream.entries``, until a frame is followed singly: usually a later
-   run reports them first, so that their objects are never created. A caller that takes messages gets the
-   reported ones as rows (:class:`~mxwire.analysis.conversations.message_rows.MessageGroup`), or all objects are created
-   after each run.
+4. Entries (``plain_streams.py``). A stream removes its oldest entries when ``kept_behind`` more were reported, or when
+   it holds too many; it removes the larger of the two numbers. Lost messages leave gaps, so entries are counted, not
+   positions. While all entries are reported in turn (``Stream.in_turn``), the numbers of reports are enough.
+5. Objects (``settled_messages.py``). Message objects are created for messages in flight. Settled messages remain rows
+   of :class:`SettledMessages`, and ``LATER`` in ``Stream.entries``, until a frame is followed singly: usually a later
+   run reports them first, so that their objects are never created. A caller that takes messages gets the reported ones
+   as rows (:class:`~mxwire.analysis.conversations.message_rows.MessageGroup`), or all objects are created after each
+   run.
 
 Examining frames beyond the end of a run is wasted work, so frames are examined in windows, which grow with each
 success; after each failure twice as many frames are skipped as after the one before.
@@ -35,10 +36,7 @@ success; after each failure twice as many frames are skipped as after the one be
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -46,36 +44,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.frame_marks import ACK, DATA, NACKED, OBSOLETE, RETRANSMISSION
-from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, Kind, NumberedEntry
 from mxwire.analysis.conversations.message import REPORTED as REPORTED_STATE
-from mxwire.analysis.conversations.message import SETTLED as SETTLED_STATE
+from mxwire.analysis.conversations.message import CapturedMessage, NumberedEntry
 from mxwire.analysis.conversations.message_rows import MessageGroup
 from mxwire.analysis.conversations.numbered_packets import count_repeat
 from mxwire.analysis.conversations.partners import Flow
+from mxwire.analysis.conversations.plain_lanes import LEAST, UNKNOWN, LaneFrames, PlainLanes, lane_frames
+from mxwire.analysis.conversations.plain_streams import PlainStream
 from mxwire.analysis.conversations.rows import BatchRows
-from mxwire.analysis.conversations.state import (
-    IN_FLIGHT,
-    LINGER_NS,
-    LINGERING,
-    NEVER,
-    ROOM,
-    FollowerState,
-    note_missing,
+from mxwire.analysis.conversations.settled_messages import (
+    FRAME_COLUMNS,
+    KINDS,
+    LATER,
+    LIBACK,
+    REPEATED,
+    SETTLED,
+    SettledMessages,
+    acknowledgement,
+    create_plain,
 )
-from mxwire.analysis.conversations.streams import ENTRIES, Stream, stream_at
-from mxwire.rules.lanes import LaneOrder
-from mxwire.wire.enums import TrucType
-from mxwire.wire.numbers import (
-    ABANDONED_NEXT,
-    LIBACK_LENGTH,
-    NO_SESSION,
-    NUMBER_MASK,
-    OUTSTANDING_MAXIMUM,
-    SESSION_NUMBER_MASK,
-)
+from mxwire.analysis.conversations.state import IN_FLIGHT, LINGER_NS, LINGERING, ROOM, FollowerState
 
-LEAST: Final = 512
-"""Minimum number of frames of a run: fewer frames are followed faster one by one."""
 LEAST_EXAMINED: Final = 1 << 12
 MOST_EXAMINED: Final = 1 << 16
 """Number of frames that are examined at a time: initially and after a failure, and the maximum."""
@@ -86,531 +75,18 @@ PER_LANE_WIDE: Final = 32
 """Average number of frames per direction up to which windows grow."""
 PER_LANE: Final = 2
 """Minimum average number of frames per direction, because each direction has a fixed cost."""
-KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
-LIBACK: Final = len(KINDS)
-REPEATED: Final = LIBACK + 1
-"""Added to the kind of a frame that repeats a message."""
-_LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": LIBACK}
-"""Kinds of plain frames by layout: indexes into ``KINDS``, or ``LIBACK``."""
-_LATER: Final = NumberedEntry()
-"""Entry of a settled message whose object has not been created."""
-SETTLED: Final = np.dtype(
-    [
-        ("number", "i8"), ("stream", "i8"), ("position", "i8"), ("kind", "i8"), ("length", "i8"), ("match", "u8"),
-        ("time_ns", "i8"), ("ack", "i8"), ("frame", "i8"),
-        ("settled_ns", "i8"), ("ack_frame", "i8"), ("ack_kind", "i8"),
-    ]
-)  # fmt: skip
-"""Columns of settled messages; the last three describe the frame that settled the message."""
-_FRAME: Final = {each: each for each in ("kind", "length", "match", "time_ns", "ack")} | {"frame": "number"}
-"""Attributes of ``_PlainFrames`` by the columns of ``SETTLED`` that hold them for the frame of the message."""
 _MIXER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 """Odd factor, so that few pairs of addresses have the same sum."""
 _POSITION_BITS: Final = 44
 """Bits for a position in a key of stream and position."""
+_NONE: Final = np.zeros(0, np.int64)
 _Integers = NDArray[np.int64]
-
-
-@dataclass(slots=True, eq=False)
-class _PlainFrames:
-    """TINYs, SMALLs and libacks in order; arrays of shape (n,)."""
-
-    place: NDArray[np.intp]
-    time_ns: _Integers
-    number: _Integers
-    wire_length: _Integers
-    source: NDArray[np.uint64]
-    destination: NDArray[np.uint64]
-    kind: _Integers
-    """As in ``_LAYOUTS``, or ``REPEATED`` more."""
-    ack: NDArray[np.uint16]
-    session: NDArray[np.uint32]
-    sequence: NDArray[np.uint16]
-    length: NDArray[np.uint16]
-    match: NDArray[np.uint64]
-    """This field and the next two are 0 for libacks."""
-
-    def __len__(self) -> int:
-        return len(self.place)
-
-    def part(self, first: int, end: int) -> _PlainFrames:
-        """Return the frames from ``first`` to ``end`` (exclusive)."""
-        return _PlainFrames(*(getattr(self, each.name)[first:end] for each in fields(self)))
-
-
-def _plain_frames(rows: BatchRows) -> tuple[_PlainFrames | None, list[tuple[int, int]]]:
-    """Return the frames of a batch that may be plain, and their runs of at least ``LEAST`` between others.
-
-    A run has a first frame and an end (exclusive). Without a run there are no frames.
-    """
-    if sum(len(each.place) for each in rows.layouts if each.name in _LAYOUTS) < LEAST:
-        return None, []
-    parts: list[tuple[NDArray[Any], ...]] = []
-    others = [rows.first_replies]
-    for each in rows.layouts:
-        kind = _LAYOUTS.get(each.name)
-        if kind is None:
-            others.append(each.place)
-            continue
-        kinds = np.full(len(each.place), kind, np.int64)
-        if kind == LIBACK:
-            session, sub_type, length, inner, ack = each.fields
-            plain = (sub_type == TrucType.ACK) & (length >= LIBACK_LENGTH) & (session == inner)
-            others.append(each.place[~plain])
-            columns = (each.place, *each.common, kinds, ack, session)
-            absent = np.zeros(np.count_nonzero(plain), np.uint8)
-            parts.append((*(column[plain] for column in columns), absent, absent, absent))
-        else:
-            sequence, ack, session, length, match = each.fields
-            parts.append((each.place, *each.common, kinds, ack, session, sequence, length, match))
-    place = np.concatenate([part[0] for part in parts])
-    order = np.argsort(place, kind="stable")
-    between = np.searchsorted(np.sort(np.concatenate(others)), place[order])
-    edges = [0, *(np.flatnonzero(np.diff(between)) + 1).tolist(), len(order)]
-    runs = [(low, high) for low, high in pairwise(edges) if high - low >= LEAST]
-    if not runs:
-        return None, []
-    return _PlainFrames(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True))), runs
-
-
-_LANE: Final = np.dtype(
-    [
-        ("session", "i8"), ("sends", "?"), ("next", "i8"), ("bits", "i8"), ("acked", "i8"),
-        ("acks", "?"), ("known", "i8"), ("back_acked", "i8"), ("back_next", "i8"), ("back_bits", "i8"),
-    ]
-)  # fmt: skip
-"""State of a lane before a run: session of plain frames; whether messages can be plain, and the stream that they
-continue; whether acks can be, the value of acks that change nothing, and the stream that they advance."""
-_UNKNOWN: Final = -1
-"""``session`` of a lane without plain frames."""
-_NO_STREAM: Final = False, 0, 0, 0
-
-
-class _PlainLanes:
-    """The directions in a window, and its frames sorted by conversation; arrays of frames have shape (n,).
-
-    ``lane`` numbers the flow of each frame of the window.
-    """
-
-    def __init__(self, frames: _PlainFrames, flows: list[Flow | None], lane: NDArray[np.intp]) -> None:
-        self.flows = flows
-        self.begun: dict[int, tuple[Flow, Stream]] = {}
-        """By the identity of their flows, the streams that may begin in the run."""
-        self.state = state = np.array([self._row(each) for each in flows], _LANE)
-        numbers = {id(each): number for number, each in enumerate(flows)}
-        back = [_UNKNOWN if each is None else numbers.get(id(each.back), _UNKNOWN) for each in flows]
-        self.back = np.array(back, np.intp)
-        """The other direction of each lane, or -1 if it has no frames."""
-        first = np.where(self.back < 0, np.arange(len(flows)), np.minimum(np.arange(len(flows)), self.back))
-        # NumPy sorts small integers by their digits.
-        first = first.astype(np.min_scalar_type(len(flows)))
-        self.place = order = np.argsort(first[lane], kind="stable")
-        """The frames of the window, sorted by conversation."""
-        self.lane = lane = lane[order]
-        mine = state[lane]
-        ordered = LaneOrder(first[lane].astype(np.intp), (first[lane] != lane).astype(np.intp))
-        self.frames = frames
-        """The frames of the window in order."""
-        self.behind: _Integers = np.zeros(len(order), np.int64)
-        """Number of messages from each frame that repeats one to the next message of its lane; 0 for other frames."""
-        plain = self._examine(mine, ordered)
-        if not plain.all():
-            numbered = self.frames.kind[order] < LIBACK
-            repeats, behind = ordered.repeats(frames.sequence[order], mine["next"], numbered)
-            if repeats.any():
-                self.behind = np.where(repeats, behind, 0)
-                self.frames = frames.part(0, len(frames))
-                self.frames.kind = frames.kind.copy()
-                self.frames.kind[order[repeats]] += REPEATED
-                plain = self._examine(mine, ordered)
-        self.count = len(order) if plain.all() else int(order[~plain].min())
-        """Number of plain frames at the beginning of the window."""
-
-    def _examine(self, mine: NDArray[Any], ordered: LaneOrder) -> NDArray[np.bool_]:
-        """Find the positions of all frames; return which are plain, if those before are. ``mine`` is the state of the
-        lane of each frame."""
-        frames, order = self.frames, self.place
-        self.sends: NDArray[np.bool_] = frames.kind[order] < LIBACK
-        self.sent, self.partner_sent = ordered.before(self.sends)
-        """Number of messages before each frame in its lane, and in the other one."""
-        plain: NDArray[np.bool_] = frames.session[order] == mine["session"]
-
-        values = frames.ack[order].astype(np.int64)
-        seen = mine["back_next"] + self.partner_sent
-        position = seen - (seen - values & NUMBER_MASK)
-        advances = (values != mine["known"]) & (position > mine["back_acked"])
-        idle = (values == mine["known"]) & (ordered.before(advances)[0] == 0)
-        self.position: _Integers = np.where(idle | ~mine["acks"], mine["back_acked"], position)
-        """Position below which all messages of the other direction are acknowledged."""
-        self.former: _Integers = ordered.last(self.position, mine["back_acked"])
-        """The same before the frame."""
-        steps = self.position - self.former
-        foreign = (values ^ mine["back_bits"]) & SESSION_NUMBER_MASK != 0
-        plain &= idle | mine["acks"] & ~foreign & (steps >= 0) & (steps <= OUTSTANDING_MAXIMUM)
-
-        number = mine["next"] + self.sent - self.behind
-        expected = number & NUMBER_MASK | mine["bits"]
-        self.outstanding: _Integers = number + 1 - ordered.last(self.position, mine["acked"], other=True)
-        """Number of unacknowledged messages up to the one in each frame."""
-        sends = mine["sends"] & (frames.sequence[order] == expected) & (self.behind <= ENTRIES)
-        sends &= self.outstanding + self.behind < OUTSTANDING_MAXIMUM
-        plain &= (frames.kind[order] == LIBACK) | sends
-        return plain
-
-    def _row(self, flow: Flow | None) -> tuple[Any, ...]:
-        """Return the row of ``_LANE`` of a flow; None if the direction was not seen before."""
-        if flow is None or flow.session in (None, NO_SESSION) or not (flow.frames and flow.back.frames):
-            return _UNKNOWN, *_NO_STREAM, False, 0, 0, 0, 0
-        stream, other = flow.stream or self.stream(flow), flow.back.stream or self.stream(flow.back)
-        if stream is None:
-            sending: tuple[Any, ...] = _NO_STREAM
-        else:
-            sending = _may_be_regular(stream), stream.next, stream.bits, stream.acked
-        if other is None:
-            known = flow.back.acked_unseen
-            return flow.session, *sending, False, _UNKNOWN if known is None else known, 0, 0, 0
-        acks = _may_be_regular(other) and other.next - other.acked <= OUTSTANDING_MAXIMUM
-        return flow.session, *sending, acks, other.ack_value, other.acked, other.next, other.bits
-
-    def stream(self, flow: Flow) -> Stream | None:
-        """Return the stream of a flow, or the one that begins with the number that the receiver requested."""
-        if flow.stream is not None:
-            return flow.stream
-        if id(flow) in self.begun:
-            return self.begun[id(flow)][1]
-        start = flow.starts[-1] if flow.starts else None
-        if start is None or flow.acked_unseen not in (None, start):
-            return None
-        stream = stream_at(start, start)
-        self.begun[id(flow)] = flow, stream
-        return stream
-
-    def note_unseen(self) -> None:
-        """Note the acks that precede the first message of a flow."""
-        early = np.flatnonzero(np.bincount(self.lane[self.partner_sent == 0])).tolist() if self.begun else ()
-        for each in early:
-            flow = self.flows[each]
-            if flow is not None and id(flow.back) in self.begun:
-                flow.back.acked_unseen = flow.back.starts[-1]
-
-    def cut(self, count: int) -> None:
-        """Discard all frames from place ``count``."""
-        kept = self.place < count
-        self.place, self.lane, self.sends, self.sent = (
-            self.place[kept], self.lane[kept], self.sends[kept], self.sent[kept]
-        )  # fmt: skip
-        self.position, self.former = self.position[kept], self.former[kept]
-        self.outstanding, self.partner_sent = self.outstanding[kept], self.partner_sent[kept]
-        self.behind = self.behind[kept]
-        self.frames = self.frames.part(0, count)
-
-    def of(self, lanes: NDArray[np.intp]) -> Iterator[tuple[int, Flow]]:
-        """Yield the numbers and flows of ``lanes``."""
-        for each in lanes.tolist():
-            flow = self.flows[each]
-            assert flow is not None
-            yield each, flow
-
-    def count_frames(self) -> None:
-        """Count the frames and messages in their flows."""
-        frames, lane, order, total = self.frames, self.lane, self.place, len(self.flows)
-        kinds = REPEATED + len(KINDS)
-        counts = np.bincount(lane * kinds + frames.kind[order], minlength=total * kinds).reshape(total, kinds)
-        octets = np.bincount(lane, frames.wire_length[order], total).astype(np.int64)
-        message_octets = np.bincount(lane, frames.length[order] * self.sends, total).astype(np.int64)
-        last, most = np.full(total, _UNKNOWN), np.zeros(total, np.int64)
-        np.maximum.at(last, lane, order)
-        np.maximum.at(most, lane[self.sends], self.outstanding[self.sends])
-        used = np.flatnonzero(last >= 0)
-        # The last frame of a conversation sets its time.
-        used = used[np.argsort(last[used])]
-        columns = counts[used], octets[used], message_octets[used], most[used], frames.time_ns[last[used]]
-        rows = zip(self.of(used), *(each.tolist() for each in columns), strict=True)
-        for (_, flow), by_kind, octet_count, message_octet_count, outstanding, time_ns in rows:
-            flow.frames += sum(by_kind)
-            flow.bytes += octet_count
-            flow.libacks += by_kind[LIBACK]
-            flow.message_bytes += message_octet_count
-            for kind, count in zip(KINDS, by_kind, strict=False):
-                if count:
-                    flow.messages[kind] += count
-            flow.most_outstanding = max(flow.most_outstanding, outstanding)
-            flow.conversation.last_ns = time_ns
-
-
-def _may_be_regular(stream: Stream) -> bool:
-    """Return False for most irregular streams, without examining their entries."""
-    known = stream.acked == stream.next or stream.acked in stream.entries
-    return known and stream.confirmed == stream.acked and not stream.forgotten
 
 
 def _first(at: NDArray[np.intp], different: NDArray[np.bool_], end: int) -> int:
     """Return the first place in ``at`` whose frame differs, or ``end``."""
     place = int(different.argmax()) if len(different) else 0
     return int(at[place]) if len(different) and different[place] else end
-
-
-_NONE: Final = np.zeros(0, np.int64)
-
-
-class _PlainStream:
-    """A stream whose numbers advance, or of which messages are reported, in a run."""
-
-    __slots__ = (
-        "acked", "flow", "forgotten", "kept", "new", "old_places", "old_positions", "sent", "stream"
-    )  # fmt: skip
-
-    def __init__(self, flow: Flow, stream: Stream) -> None:
-        self.flow = flow
-        self.stream = stream
-        self.sent = 0
-        """Number of messages in the run."""
-        self.acked: int | None = None
-        """Position below which the run acknowledges all messages; None if it acknowledges none."""
-        self.old_places: Sequence[int] = ()
-        self.old_positions: Sequence[int] = ()
-        """Places in the queue, and positions, of messages sent before the run and reported during it."""
-        self.new = 0
-        """Number of messages that are settled in the run, and reported; they begin at ``stream.acked``."""
-        self.forgotten = 0
-        """Number of oldest entries removed during the run: first entries from before the run, then entries of the
-        run."""
-        self.kept: list[int] | None = None
-        """Positions of entries whose messages were reported, after the run; None if they do not change."""
-
-    def is_regular(self) -> bool:
-        """Return whether the positions of all entries ascend, and the unacknowledged ones are consecutive and plain."""
-        stream, flow = self.stream, self.flow
-        return (
-            stream.first & NUMBER_MASK != ABANDONED_NEXT
-            and stream.bits | ABANDONED_NEXT not in flow.starts
-            and (stream.in_turn or self._ascends())
-            and all(_is_flying(stream.entries.get(each)) for each in range(stream.acked, stream.next))
-        )
-
-    def _ascends(self) -> bool:
-        stream = self.stream
-        held = [*stream.entries]
-        unacknowledged = bisect_left(held, stream.acked)
-        if held != sorted(held) or held[unacknowledged:] != [*range(stream.acked, stream.next)]:
-            return False
-        entries, reported = [*stream.entries.values()][:unacknowledged], len(stream.reported)
-        # Nearly all entries are acknowledged messages that were never created.
-        created = [each for each in entries if each is not _LATER]
-        if any(isinstance(each, CapturedMessage) and each.state == FLYING for each in created):
-            return False
-        waiting = (each for each in entries[reported:] if each is not _LATER)
-        stream.in_turn = held[:reported] == [*stream.reported] and all(map(_waits, waiting))
-        return True
-
-    def flying(self, end: int) -> list[CapturedMessage]:
-        """Return the unacknowledged messages from before the run up to position ``end`` (exclusive), if regular."""
-        entries = (self.stream.entries[position] for position in range(self.stream.acked, end))
-        return [each for each in entries if isinstance(each, CapturedMessage)]
-
-    def forget(self, kept_behind: int) -> bool:
-        """Set ``forgotten`` and ``kept`` as after the reports of the run; return False if they are not in turn.
-
-        ``kept_behind`` is that of :class:`~mxwire.analysis.conversations.state.FollowerState`.
-        """
-        stream = self.stream
-        if len(stream.entries) + self.sent > ENTRIES:
-            return False
-        count = len(self.old_positions) + self.new
-        if count:
-            first = stream.acked
-            order = [*stream.reported, *self.old_positions, *range(first, first + self.new)]
-            self.kept = order[-kept_behind:]
-            self.forgotten = max(len(order) - kept_behind, 0)
-        return stream.in_turn or not count
-
-    def forget_out_of_turn(
-        self, queue: _Integers, sent_at: NDArray[np.intp], reported_at: _Integers, kept_behind: int
-    ) -> bool:
-        """Set ``forgotten`` and ``kept`` for a stream whose messages are reported in any order, or that may hold too
-        many entries.
-
-        ``queue`` are the places in the queue of the messages that are settled in the run, and reported, and ``sent_at``
-        the frames with its messages. Returns False, and the values are wrong, if a message would be forgotten before an
-        earlier one.
-        """
-        stream = self.stream
-        held, before = np.array([*stream.entries], np.int64), len(stream.reported)
-        order = np.array([*stream.reported, *self.old_positions], np.int64)
-        order = np.concatenate([order, stream.acked + np.arange(self.new)])
-        queue = np.concatenate([np.array(self.old_places, np.int64), queue])
-        known = np.isin(order, held) | (order >= stream.next)
-        rank = np.where(known, np.searchsorted(held, order) + np.maximum(order - stream.next, 0), -1)
-        # A stream that holds too many entries has lost the oldest when they are reported.
-        lost = len(held) - ENTRIES + np.searchsorted(sent_at, reported_at[queue])
-        kept = np.concatenate([np.arange(before), before + np.flatnonzero(rank[before:] >= lost)])
-        self.kept = order[kept[-kept_behind:]].tolist()
-        end = int(rank[kept[:-kept_behind]].max(initial=-1)) + 1
-        self.forgotten = max(end, len(held) + self.sent - ENTRIES)
-        # A message that was pulled or nacked is not reported in turn.
-        rank = rank[known]
-        return bool((np.diff(rank) > 0).all()) and np.count_nonzero(rank < end) == end
-
-    def extend(self, *, marked: bool) -> None:
-        """Add the messages of the run except those in flight, and forget the oldest entries."""
-        stream, entries = self.stream, self.stream.entries
-        stream.in_turn = stream.in_turn and len(entries) + self.sent <= ENTRIES
-        if self.kept is not None:
-            stream.reported = deque(self.kept)
-        new = stream.next + max(self.forgotten - len(entries), 0)
-        if self.forgotten:
-            for position in [*islice(entries, self.forgotten)]:
-                del entries[position]
-        if self.acked is not None:
-            first, stream.acked = max(stream.acked, next(iter(entries), new)), self.acked
-            stream.confirmed = stream.acked
-            entries.update(dict.fromkeys(range(first, stream.acked), _LATER))
-        if self.sent:
-            if self.flow.stream is None:
-                self.flow.stream, self.flow.restart = stream, False
-            stream.seen += self.sent
-            stream.next += self.sent
-            if marked:
-                stream.expected = stream.next
-
-
-def _is_flying(entry: NumberedEntry | None) -> bool:
-    """Return whether an entry is a plain message in flight."""
-    return isinstance(entry, CapturedMessage) and entry.state == FLYING and entry.pull is None and entry.ack is None
-
-
-def _waits(entry: NumberedEntry) -> bool:
-    """Return whether an acknowledged message is reported in turn."""
-    return isinstance(entry, CapturedMessage) and entry.state == SETTLED_STATE and not (entry.pull or entry.nack)
-
-
-class _SettledMessages:
-    """Messages that were settled in the latest runs, and are not created."""
-
-    def __init__(self) -> None:
-        self.taken: list[MessageGroup] | None = None
-        """The reported messages, if they are taken as rows."""
-        self.clear()
-
-    def clear(self) -> None:
-        """Discard all messages."""
-        self.rows = np.zeros(0, SETTLED)
-        """In order of settlement, after all in ``FollowerState.lingering``."""
-        self.reported = 0
-        """Number of rows at the beginning that were reported but are still entries of their streams."""
-        self.streams: list[tuple[Flow, Stream]] = []
-        """The streams by their number in ``rows``."""
-        self.created: dict[int, CapturedMessage] = {}
-        """By number, the messages that were in flight before the run in which they were settled; their rows lack the
-        frame."""
-
-    def keep(self, rows: NDArray[Any], reported: int, *, keep_all: bool) -> None:
-        """Discard unneeded ``rows``: those among the first ``reported`` that are no longer entries of their streams."""
-        if self.taken is not None and reported > self.reported:
-            self.taken.append(self._group(rows[self.reported : reported]))
-        oldest = np.array([next(iter(stream.entries), stream.next) for _, stream in self.streams], np.int64)
-        kept = rows["position"] >= oldest[rows["stream"]]
-        kept[reported:] = True
-        kept |= keep_all
-        self.rows, self.reported = rows[kept], int(np.count_nonzero(kept[:reported]))
-        numbers = {*self.rows["number"].tolist()}
-        self.created = {number: each for number, each in self.created.items() if number in numbers}
-
-    def report_all(self) -> None:
-        """Report all rows at the end of the capture."""
-        if self.taken is not None and len(self.rows) > self.reported:
-            self.taken.append(self._group(self.rows[self.reported :]))
-        self.clear()
-
-    def _group(self, rows: NDArray[Any]) -> MessageGroup:
-        """Return reported messages; those from before their run are objects, unless one frame describes them."""
-        at = np.flatnonzero(np.isin(rows["number"], [*self.created]))
-        plain, values, messages, others = [], [], [], []
-        columns = ("number", "ack_frame", "settled_ns", "ack_kind")
-        for place, number, ack_frame, time_ns, how in zip(
-            at.tolist(), *(rows[name][at].tolist() for name in columns), strict=True
-        ):
-            message = self.created[number]
-            if _is_one_frame(message):
-                plain.append(place)
-                values.append(_columns_of(message))
-                continue
-            message.ack = _acknowledgement(ack_frame, time_ns, how)
-            note_missing(message)
-            messages.append(message)
-            others.append(place)
-        if plain:
-            for name, column in zip(_FRAME, zip(*values, strict=True), strict=True):
-                rows[name][plain] = column
-        return MessageGroup(np.delete(rows, others), [flow for flow, _ in self.streams], messages)
-
-    def create(self, state: FollowerState) -> None:
-        """Create all messages, and settle and report them."""
-        now_ns = state.now_ns
-        ack: Acknowledgement | None = None
-        # Columns, since a tuple per row would burden the garbage collector.
-        columns = zip(*(self.rows[name].tolist() for name in SETTLED.names or ()), strict=True)
-        for (
-            number, which, position, kind, length, match, time_ns, piggyack, frame, state.now_ns, ack_frame, how
-        ) in columns:  # fmt: skip
-            flow, stream = self.streams[which]
-            message = self.created.get(number)
-            if message is None:
-                message = _create(state, number, flow, position, kind, length, match, time_ns, piggyack, frame)
-            if ack is None or ack.frame != ack_frame or ack.time_ns != state.now_ns or ack is not stream.last_ack:
-                ack = stream.last_ack = _acknowledgement(ack_frame, state.now_ns, how)
-            message.ack = ack
-            if stream.entries.get(position) is _LATER:
-                stream.entries[position] = message
-            state.settle(message)
-        for _ in range(self.reported):
-            state.report(state.lingering.popleft(), forget=False, taken=self.taken is not None)
-        state.now_ns = now_ns
-        state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
-        self.clear()
-
-
-def _is_one_frame(message: CapturedMessage) -> bool:
-    """Return whether a message that was just acknowledged consists of a single frame, seen once."""
-    return (
-        message.kind in KINDS
-        and message.frame_count == message.transmissions == 1
-        and not (message.duplicates or message.nacks or message.half_seen)
-        and message.refused_ack is None
-        and message.complete_ns == message.first_ns
-    )
-
-
-def _columns_of(message: CapturedMessage) -> tuple[int | None, ...]:
-    """Return the columns of ``_FRAME`` of a message of a single frame."""
-    kind, length, match = KINDS.index(message.kind), message.length, message.match
-    return kind, length, match, message.first_ns, message.piggyack, message.run_first
-
-
-def _create(
-    state: FollowerState,
-    number: int,
-    flow: Flow,
-    position: int,
-    kind: int,
-    length: int,
-    match: int,
-    time_ns: int,
-    piggyack: int,
-    frame: int,
-) -> CapturedMessage:
-    """Create the message of a plain frame with the number ``frame``."""
-    message = CapturedMessage(number, flow, KINDS[kind], position, length, match, time_ns, piggyack)
-    message.complete_ns, message.bytes_seen = time_ns, length
-    message.run_first = message.run_last = frame
-    message.frame_count = 1
-    if state.watch is not None and state.watch.number == number:
-        state.watch.message = message
-    return message
-
-
-def _acknowledgement(frame: int, time_ns: int, kind: int) -> Acknowledgement:
-    return Acknowledgement(frame, time_ns, "liback" if kind == LIBACK else "piggyback", True)
 
 
 class _Repetition(NamedTuple):
@@ -628,12 +104,12 @@ class _Repetition(NamedTuple):
 class _PlainRun:
     """Consecutive plain frames, and their consequences."""
 
-    def __init__(self, state: FollowerState, earlier: _SettledMessages, lanes: _PlainLanes) -> None:
+    def __init__(self, state: FollowerState, earlier: SettledMessages, lanes: PlainLanes) -> None:
         self.state = state
         self.earlier = earlier
         self.frames = frames = lanes.frames
         self.lanes = lanes
-        self.streams = [_PlainStream(*each) for each in earlier.streams]
+        self.streams = [PlainStream(*each) for each in earlier.streams]
         """The streams, by number; at the beginning those of ``earlier``."""
         self._numbers = {id(each.stream): number for number, each in enumerate(self.streams)}
         self._steps = lanes.position - lanes.former
@@ -668,7 +144,7 @@ class _PlainRun:
         counts = np.bincount(lanes.lane[at], minlength=total)
         self.first_sent = np.cumsum(counts) - counts
         """Place in ``sent_by_lane`` of the first message of each lane."""
-        self.stream_sent, self.stream_acked = np.full(total, _UNKNOWN), np.full(total, _UNKNOWN)
+        self.stream_sent, self.stream_acked = np.full(total, UNKNOWN), np.full(total, UNKNOWN)
         """Number of the stream of the messages of each lane, and of the stream that its acks advance; -1 if none."""
         numbers: list[int] = []
         repeated = np.bincount(lanes.lane[lanes.behind > 0], minlength=total)
@@ -694,7 +170,7 @@ class _PlainRun:
         assert stream is not None
         number = self._numbers.setdefault(id(stream), len(self.streams))
         if number == len(self.streams):
-            self.streams.append(_PlainStream(flow, stream))
+            self.streams.append(PlainStream(flow, stream))
         return number
 
     def is_regular(self) -> bool:
@@ -784,7 +260,7 @@ class _PlainRun:
         SMALL.
         """
         earlier = self.earlier
-        if entry is _LATER and row is not None:
+        if entry is LATER and row is not None:
             settled = earlier.rows[earlier.reported + row]
             number = int(settled["number"])
             entry = earlier.created.get(number)
@@ -862,14 +338,14 @@ class _PlainRun:
         for each in self.streams:
             each.extend(marked=state.marks is not None)
         # The last assignment wins: the latest ack.
-        last = np.full(len(self.streams), _UNKNOWN)
+        last = np.full(len(self.streams), UNKNOWN)
         last[self.settled_stream] = self.settled_at
         advanced = np.flatnonzero(last >= 0)
         last = last[advanced]
         columns = advanced, frames.number[last], frames.time_ns[last], frames.kind[last], frames.ack[last]
         for stream, number, time_ns, kind, ack in zip(*(column.tolist() for column in columns), strict=True):
             found = self.streams[stream].stream
-            found.last_ack, found.ack_value = _acknowledgement(number, time_ns, kind), ack
+            found.last_ack, found.ack_value = acknowledgement(number, time_ns, kind), ack
         self._create_in_flight()
         self._repeat(rows)
         state.now_ns, state.place = int(frames.time_ns[-1]), int(frames.place[-1])
@@ -904,9 +380,9 @@ class _PlainRun:
         messages = {each.number: each.message for each in self.repetitions}
         absent = [number for number, message in messages.items() if message is None and number not in state.in_flight]
         for row in rows[np.isin(rows["number"], absent)].tolist() if absent else ():
-            number, stream, *values = row[: len(_FRAME) + 3]
+            number, stream, *values = row[: len(FRAME_COLUMNS) + 3]
             flow = streams[stream][0]
-            messages[number] = self.earlier.created[number] = _create(state, number, flow, *values)
+            messages[number] = self.earlier.created[number] = create_plain(state, number, flow, *values)
         for number, frame, _, is_obsolete in self.repetitions:
             message = messages[number] or state.in_flight[number]
             time_ns, frame_number = int(frames.time_ns[frame]), int(frames.number[frame])
@@ -923,7 +399,7 @@ class _PlainRun:
         frames, rows = self.frames, np.zeros(len(numbers), SETTLED)
         new = self.settled >= 0
         first, last = self.sent[self.settled[new]], self.settled_at
-        for name, column in _FRAME.items():
+        for name, column in FRAME_COLUMNS.items():
             rows[name][new] = getattr(frames, column)[first]
         rows["number"] = numbers
         rows["settled_ns"], rows["ack_frame"], rows["ack_kind"] = (
@@ -948,7 +424,7 @@ class _PlainRun:
         )  # fmt: skip
         for number, stream, *values in zip(*(column.tolist() for column in columns), strict=True):
             each = self.streams[stream]
-            message = _create(state, number, each.flow, *values)
+            message = create_plain(state, number, each.flow, *values)
             each.stream.entries[message.position] = state.in_flight[number] = message
 
 
@@ -968,7 +444,7 @@ class PlainTracker:
     def __init__(self, state: FollowerState, *, messages: bool, rows: bool = False) -> None:
         self.state = state
         self._all = messages
-        self._earlier = _SettledMessages()
+        self._earlier = SettledMessages()
         if rows:
             self._earlier.taken = []
         self._window, self._skipped = MOST_EXAMINED, SKIPPED
@@ -980,7 +456,7 @@ class PlainTracker:
 
         Yields first and end (exclusive) of each range of frames that the caller must follow before the next one.
         """
-        frames, runs = _plain_frames(rows)
+        frames, runs = lane_frames(rows)
         place = 0
         for first, end in runs:
             assert frames is not None
@@ -1023,7 +499,7 @@ class PlainTracker:
         """Create all messages that were settled in runs, before other parts use the state."""
         self._earlier.create(self.state)
 
-    def _take(self, frames: _PlainFrames) -> int:
+    def _take(self, frames: LaneFrames) -> int:
         """Follow the first ``frames`` that are plain; return their number, 0 if there are fewer than ``LEAST``."""
         if len(frames) < LEAST or frames.time_ns[0] < self.state.now_ns:
             return 0
@@ -1043,7 +519,7 @@ class PlainTracker:
         run.finish(create_all=self._all)
         return count
 
-    def _lanes(self, frames: _PlainFrames) -> _PlainLanes | None:
+    def _lanes(self, frames: LaneFrames) -> PlainLanes | None:
         """Return the lanes of a window, with the frames until time goes back; None if there are too many."""
         backward = np.flatnonzero(np.diff(frames.time_ns) < 0)
         if len(backward):
@@ -1056,4 +532,4 @@ class PlainTracker:
         if (source[first][lane] != source).any() or (destination[first][lane] != destination).any():
             return None
         known = map(self.state.directions.get, zip(source[first].tolist(), destination[first].tolist(), strict=True))
-        return _PlainLanes(frames, [None if each is None else each.flow for each in known], lane)
+        return PlainLanes(frames, [None if each is None else each.flow for each in known], lane)

@@ -9,14 +9,24 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 from types import FunctionType, MethodType
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mxwire.analysis.conversations import Follower, acks, numbered_packets, plain_run, state, streams
+from mxwire.analysis.conversations import (
+    Follower,
+    acks,
+    numbered_packets,
+    plain_lanes,
+    plain_run,
+    plain_streams,
+    settled_messages,
+    state,
+    streams,
+)
 from mxwire.analysis.conversations import follower as follower_module
 from mxwire.frames import FrameBatch
 from mxwire.simulation import Simulation, draw_scenario
@@ -91,7 +101,8 @@ def state_of(*roots: object) -> list[object]:
 @contextmanager
 def bounds(**values: int) -> Iterator[None]:
     """Replace constants of the modules wherever they are imported."""
-    modules = plain_run, state, streams, acks, numbered_packets, follower_module
+    plain = plain_lanes, plain_run, plain_streams, settled_messages
+    modules = *plain, state, streams, acks, numbered_packets, follower_module
     found = [
         patch.object(module, name, each) for name, each in values.items() for module in modules if hasattr(module, name)
     ]
@@ -402,8 +413,9 @@ def test_a_full_window_is_followed_by_columns_though_messages_are_in_flight():
 
 def test_messages_that_a_later_run_reports_are_not_created():
     (batch,) = decoded([traffic(Random(1), 4000, 0)], MXOE)
-    create = patch.object(plain_run, "_create", wraps=plain_run._create)
-    with bounds(LINGERING=100, ROOM=50, SKIPPED=1), create as created:
+    created = Mock(wraps=settled_messages.create_plain)
+    create = [patch.object(module, "create_plain", created) for module in (plain_run, settled_messages)]
+    with bounds(LINGERING=100, ROOM=50, SKIPPED=1), create[0], create[1]:
         follower = Follower(marks=True, messages=False)
         for first in range(0, 4000, 1000):
             follower.observe(batch.select(np.arange(first, first + 1000)))
