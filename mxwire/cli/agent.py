@@ -59,7 +59,6 @@ class _AgentReporter(EventReport):
         dialect = live.dialect or "mxoe"
         self.emit("serving", what="agent", interface=live.interface, host=name, dialect=dialect)
         self.print(f"agent on {live.interface} as {name}, dialect {dialect}; Ctrl-C ends it")
-        sys.stdout.flush()
 
     def change(self, client: AgentClient, attached: bool, reason: str) -> None:
         """Print a program that has attached, or its end."""
@@ -71,11 +70,9 @@ class _AgentReporter(EventReport):
         else:
             self.emit("detached", pid=client.process, program=client.program, reason=reason)
             self.print(f"{who} {reason}")
-        sys.stdout.flush()
 
     def end(self, left: int) -> None:
         """Print the summary."""
         seconds = time.monotonic() - self._started
         self.emit("summary", seconds=round(seconds, 3), programs=self._served, left=left)
         self.print(f"served {counted(self._served, 'program')} in {seconds:.1f} s")
-        sys.stdout.flush()

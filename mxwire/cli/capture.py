@@ -96,7 +96,7 @@ class CaptureOptions:
             raise MxwireError("no output was chosen: give -w FILE, or -l for one line per frame")
         if self.rotation("").rotates and target in (None, "-"):
             raise MxwireError("-C and -G start further files: name the first with -w FILE")
-        if target is not None and target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
+        if target is not None and shared.is_plain_pcap(target):
             raise MxwireError(f"{target}: capture writes pcapng only: name it {_as_pcapng(target)}")
 
 
@@ -186,7 +186,6 @@ def _capture(options: CaptureOptions) -> None:
             # Without a first file there is nothing to summarize.
             if begun:
                 _summarize(options, files, tally, names)
-    sys.stdout.flush()
     if signals.seen is not None:
         sys.exit(128 + signals.seen)
 

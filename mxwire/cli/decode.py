@@ -217,7 +217,7 @@ def _output(options: DecodeOptions, stack: ExitStack, process: WriterProcess | N
 
         if options.write != "-":
             refuse_overwriting(options.files, Path(options.write))
-        if options.write.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
+        if shared.is_plain_pcap(options.write):
             note(f"{options.write}: only pcapng has comments and names of hosts; this is pcap, without them")
         return FrameCapture(options.write, stack)
     if options.target is not None:

@@ -46,14 +46,12 @@ def command(live: LiveOptions, seconds: float, verbose: bool, as_json: bool) -> 
             _print(each)
         else:
             about_hosts.append(each)
-        sys.stdout.flush()
     for each in summary(about_hosts):
         _print(each)
     problems, warnings = levels.count(DoctorLevel.PROBLEM), levels.count(DoctorLevel.WARNING)
     if not as_json:
         counts = [count_of(problems, "problem", none="no"), count_of(warnings, "warning", none="no")]
         click.echo(f"{live.interface}: {', '.join(counts)}")
-    sys.stdout.flush()
     if problems:
         sys.exit(1)
 

@@ -23,6 +23,7 @@ from mxwire.cli.options import (
     Decorator,
     WorkerOptions,
     flag_option,
+    has_old_report,
     integer_option,
     json_option,
     junit_option,
@@ -268,13 +269,7 @@ def _prepare(options: InteropOptions, cells: int) -> Path | None:
     target = options.report_folder
     if target is None:
         return None
-    if target.exists() and not target.is_dir():
-        raise MxwireError(f"{target}: is a file; name a folder for the report")
-    if target.is_dir() and any(target.iterdir()):
-        if not options.force:
-            raise MxwireError(f"{target}: exists already; --force replaces it, or name another folder")
-        if not (target / REPORT_FILE).is_file():
-            raise MxwireError(f"{target}: contains no report of mxwire interop, so --force does not touch it")
+    if has_old_report(target, options.force, REPORT_FILE, "report of mxwire interop"):
         try:
             for each in target.iterdir():
                 shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()

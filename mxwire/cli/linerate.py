@@ -241,7 +241,6 @@ class _GeneratorReport(_RateReport):
         for text in (result.generator.ended, result.error):
             if text and text != "interrupted":
                 note(f"{text}; the results above are those up to then")
-        sys.stdout.flush()
 
 
 # sink
@@ -356,7 +355,6 @@ class _SinkReport(_RateReport):
         self.emit("listening", address=mac_text(address), machine=machine)
         self.print(machine_text(machine))
         self.print(f"sink at {mac_text(address)}: mxwire linerate generate -i IF --to {mac_text(address)}")
-        sys.stdout.flush()
 
     def turn(self, station: SinkStation) -> None:
         """Print progress, if it is due."""
@@ -378,7 +376,6 @@ class _SinkReport(_RateReport):
                 rate = max(frames - self._frames, 0) / (now - self._reported)
                 self.emit("progress", frames=frames, frames_per_second=round(rate, 1), **station.drops())
                 self.print(f"{frames:,} frames, {rate_text(rate, 'frames/s')}")
-                sys.stdout.flush()
             self._reported, self._frames = now, frames
 
     def run(self, run: SinkRun, drops: dict[str, int]) -> None:
@@ -416,7 +413,6 @@ class _SinkReport(_RateReport):
                 note("no test frame arrived")
             if foreign:
                 note(f"{counted(foreign, 'frame')} of MXoE without a stamp, or with one of another generator")
-        sys.stdout.flush()
 
 
 command.add_command(tests)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from mxwire.cli import options
@@ -54,4 +53,3 @@ class LineReport(EventReport):
         self.print(machine_text(about["machine"]))
         if record is not None:
             self.print(sink_text(record))
-        sys.stdout.flush()

@@ -456,7 +456,6 @@ class _TestReport(LineReport):
             for each in results:
                 self.results.append(each)
                 self.emit("result", **each)
-                sys.stdout.flush()
         except KeyboardInterrupt:
             self._interrupted, self._ended = True, "interrupted"
         except MxwireError as error:
@@ -475,7 +474,6 @@ class _TestReport(LineReport):
             from mxwire.report.plot_linerate import draw
 
             draw(self._plot, self._test, self.results, self._machine)
-        sys.stdout.flush()
         if self._interrupted:
             end_interrupted_line()
             sys.exit(130)

@@ -376,6 +376,27 @@ def given_options() -> dict[str, str]:
     }
 
 
+def has_old_report(folder: Path, force: bool, mark: str, what: str) -> bool:
+    """Return whether a folder has a report that ``--force`` permits to replace; ``mark`` is a file in each report.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the folder may not be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise MxwireError(f"{folder}: is a file; name a folder for the report")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return False
+    if not force:
+        raise MxwireError(f"{folder}: exists already; --force replaces it, or name another folder")
+    if not (folder / mark).is_file():
+        raise MxwireError(f"{folder}: contains no {what}, so --force does not touch it")
+    return True
+
+
+def is_plain_pcap(name: str) -> bool:
+    """Return whether the name of a capture stands for pcap, compressed or not, which has no comments."""
+    return name.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap"))
+
+
 # Groups of options, each passed to a command as one object
 
 

@@ -303,7 +303,6 @@ class OtherColumns:
             else:
                 click.echo(osu_row(self._name, result.length, *osu_values(self._name, self._benchmark, row)))
         self._lengths += 1
-        sys.stdout.flush()
 
     def end(self) -> None:
         """Print the lines after the last length."""

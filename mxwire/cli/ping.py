@@ -68,7 +68,6 @@ def command(options: PingOptions) -> None:
 
 def _finish(pinger: Pinger, interrupted: bool) -> None:
     pinger.close()
-    sys.stdout.flush()
     if interrupted:
         sys.exit(130)
     if not pinger.statistics.answered:
@@ -101,7 +100,6 @@ class _PingListing:
             f"PING {peer.name or '?'} ({mac_text(peer.address)}) from {self._host.name} ({mac_text(link.address)}) "
             f"on {link.name}: {what}"
         )
-        sys.stdout.flush()
 
     def show(self, outcome: PingOutcome) -> None:
         """Print one line per outcome."""
@@ -115,7 +113,6 @@ class _PingListing:
         else:
             line = f"{who} time={duration_text(outcome.nanoseconds)}" + (" (DUP!)" if outcome.duplicate else "")
         click.echo(line)
-        sys.stdout.flush()
 
     def end(self, statistics: PingStatistics, seconds: float) -> None:
         """Print the summary, in the format of ping(8)."""
@@ -182,4 +179,3 @@ class _PingJson:
 
     def _print(self, made: dict[str, Any]) -> None:
         click.echo(json_line(made))
-        sys.stdout.flush()

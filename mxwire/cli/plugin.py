@@ -122,7 +122,6 @@ def check(tshark: Path | None, as_json: bool) -> None:
     else:
         _print_report(report)
     if not report.ok:
-        sys.stdout.flush()
         sys.exit(1)
 
 

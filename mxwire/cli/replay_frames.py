@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -265,7 +264,6 @@ def _summarize(result: RawReplayResult, source: PreparedCapture, options: Replay
     if source.cut:
         how = "were padded with zeros" if options.pad else "were left out (--pad pads them with zeros)"
         note(f"{counted(source.cut, 'frame')}, cut off by the capture, {how}")
-    sys.stdout.flush()
 
 
 def _lines(record: dict[str, Any]) -> Iterator[str]:

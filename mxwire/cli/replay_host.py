@@ -235,7 +235,6 @@ class _HostReplayReport(EventReport):
             f"{mac_text(script.played)} of {self._file}, here {mac_text(address)}, against {self._opponent}, "
             f"dialect {script.dialect.name}"
         )
-        sys.stdout.flush()
 
     def end(self, interrupted: bool) -> None:
         """Print the differences, and the summary."""
@@ -264,7 +263,6 @@ class _HostReplayReport(EventReport):
         self.print(f"played {frames}{skipped}; {came} of {expected} recorded answers arrived")
         if not self.as_json:
             show([Paragraph(self._verdict(kinds, interrupted))])
-        sys.stdout.flush()
 
     def _verdict(self, kinds: dict[str, int], interrupted: bool) -> str:
         actor = self._actor

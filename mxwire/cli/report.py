@@ -13,7 +13,7 @@ from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import takes
-from mxwire.cli.options import FILE, DecodingOptions, Inputs, flag_option, json_option
+from mxwire.cli.options import FILE, DecodingOptions, Inputs, flag_option, has_old_report, json_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -80,13 +80,7 @@ def _check(files: tuple[str, ...], folder: Path, force: bool) -> None:
     """Raise :class:`~mxwire.errors.MxwireError` if a capture cannot be read twice, or DIR may not be written."""
     if "-" in files:
         raise MxwireError("a report reads a capture twice, which a pipe does not allow: save it to a file first")
-    if folder.exists() and not folder.is_dir():
-        raise MxwireError(f"{folder}: is a file; name a folder for the report")
-    if folder.is_dir() and any(folder.iterdir()):
-        if not force:
-            raise MxwireError(f"{folder}: exists already; --force replaces the report in it, or name another folder")
-        if not (folder / "assets" / "site.js").is_file():
-            raise MxwireError(f"{folder}: contains no report, so --force does not touch it")
+    has_old_report(folder, force, "assets/site.js", "report")
 
 
 def _source(decoding: DecodingOptions, capture: OpenCapture) -> Iterator[CaptureSource]:

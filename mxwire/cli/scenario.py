@@ -243,7 +243,6 @@ def host_command(interface: str, via: str, profile: str) -> None:
             except ValueError:
                 question = line.strip()
             click.echo(json.dumps(driven.answer(question)))
-            sys.stdout.flush()
 
 
 def _simulated(plays: list[SimulatedPlay], workers: shared.WorkerOptions) -> Iterator[ScenarioOutcome]:

@@ -106,7 +106,6 @@ class _ServiceReporter(EventReport):
             f"{what} on {live.interface} as {self._host.name}, endpoint{'s' * (len(endpoints) > 1)} "
             f"{', '.join(map(str, endpoints))}, key {key:#x}, dialect {dialect}; Ctrl-C ends it"
         )
-        sys.stdout.flush()
 
     def turn(self) -> None:
         """Print news, if the interval has passed."""
@@ -129,7 +128,6 @@ class _ServiceReporter(EventReport):
         rate = (counts.bytes - self._last.bytes) / seconds
         self.emit("progress", seconds=round(now - self._started, 3), bytes_per_second=round(rate), **asdict(counts))
         self.print(f"{now - self._started:.0f} s: {_text(counts)}, {rate / 1e6:,.1f} MB/s now")
-        sys.stdout.flush()
         self._reported, self._last = now, replace(counts)
 
     def _introduce(self) -> None:
@@ -152,7 +150,6 @@ class _ServiceReporter(EventReport):
         if more > 0:
             self.emit("clients", more=more)
             self.print(f"and {more} more")
-        sys.stdout.flush()
 
     def end(self) -> None:
         """Print the summary."""
@@ -169,7 +166,6 @@ class _ServiceReporter(EventReport):
             self.print(
                 f"served {_text(service.counts)} from {counted(len(service.clients), 'client')} in {seconds:.1f} s"
             )
-        sys.stdout.flush()
 
     def print(self, text: str, to_stderr: bool = False) -> None:
         """Print a line in place of the counts on the terminal, unless the output is JSON."""

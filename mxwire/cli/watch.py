@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -143,7 +142,6 @@ class _FindingNews:
             if key not in now:
                 self._print("closed", each, snapshot)
         self._open = now
-        sys.stdout.flush()
 
     def report_starvation(self, snapshot: TrafficSnapshot) -> None:
         """Report that this process has lacked the processor since the previous snapshot."""
@@ -154,7 +152,6 @@ class _FindingNews:
         if more_ns > 0:
             self._report.print(f"{self._time(snapshot)} starved: {starvation_text(more_ns)}")
             self._report.emit("starved", time_ns=snapshot.time_ns, starved_ns=more_ns)
-            sys.stdout.flush()
 
     @staticmethod
     def _time(snapshot: TrafficSnapshot) -> str:

@@ -19,6 +19,7 @@ from mxwire.report.document import (
     columns_of,
     output_width,
 )
+from mxwire.report.junit import junit_case, junit_document, junit_suite
 
 SHOWN: Final = 12
 """Maximum number of cells listed per verdict."""
@@ -168,35 +169,23 @@ def _groups(report: InteropReport) -> Table:
 
 def junit(report: InteropReport) -> str:
     """Return all cells as JUnit XML: one suite per pair and impairment, one case per cell."""
-    root = ElementTree.Element("testsuites", name=f"mxwire interop: {report.title}")
     titles = {each.name: each.title for each in report.cases}
-    suites: dict[tuple[str, str, str], list[Cell]] = {}
+    by_pair: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in report.cells:
-        suites.setdefault((cell.left, cell.right, cell.impairment), []).append(cell)
-    for (left, right, impairment), cells in suites.items():
-        name = f"{left} to {right}, {impairment}"
+        by_pair.setdefault((cell.left, cell.right, cell.impairment), []).append(cell)
+    suites = []
+    for (left, right, impairment), cells in by_pair.items():
         counts = Counter(each.verdict for each in cells)
-        suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            {
-                "name": name,
-                "tests": str(len(cells)),
-                "failures": str(counts["fail"]),
-                "skipped": str(counts["missing"]),
-                "errors": "0",
-            },
-        )
+        name = f"{left} to {right}, {impairment}"
+        suite = junit_suite(name, tests=len(cells), failures=counts["fail"], skipped=counts["missing"])
         for cell in cells:
-            _junit_case(suite, name, cell, titles[cell.case])
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+            _junit_case(suite, cell, titles[cell.case])
+        suites.append(suite)
+    return junit_document(f"mxwire interop: {report.title}", suites)
 
 
-def _junit_case(suite: ElementTree.Element, name: str, cell: Cell, title: str) -> None:
-    case = ElementTree.SubElement(
-        suite, "testcase", {"classname": name, "name": f"{cell.case}: {title}", "time": f"{cell.duration_ns / 1e9:.6f}"}
-    )
+def _junit_case(suite: ElementTree.Element, cell: Cell, title: str) -> None:
+    case = junit_case(suite, f"{cell.case}: {title}", time=f"{cell.duration_ns / 1e9:.6f}")
     details = "\n".join((*map(str, cell.findings), *cell.diagnosis, cell.command))
     if cell.verdict == "fail":
         ElementTree.SubElement(case, "failure", message=cell.reason).text = details

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from mxwire.analysis.verification import HostRecord, OrderedVerification
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, columns_of, number_columns
+from mxwire.report.junit import junit_case, junit_document, junit_suite
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.report.result import Result, column, result, table
 from mxwire.rules import CATALOGUE, Violation
@@ -271,13 +272,10 @@ class VerificationReport:
 
     def _suite(self, host: HostVerdict) -> ElementTree.Element:
         broken = {rule for rule, severity, _ in host.broken if severity == "violation"}
-        name = f"{self.title} {host.host}"
-        counts = {"tests": str(len(host.rules)), "failures": str(len(broken)), "errors": "0"}
-        suite = ElementTree.Element("testsuite", {"name": name, **counts})
+        suite = junit_suite(f"{self.title} {host.host}", tests=len(host.rules), failures=len(broken))
         found = {(severity, rule): count for rule, severity, count in host.broken}
         for rule in host.rules:
-            text = f"{rule}: {CATALOGUE[rule].text}"
-            case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": text})
+            case = junit_case(suite, f"{rule}: {CATALOGUE[rule].text}")
             for severity in (each for each in SEVERITIES if (each, rule) in found):
                 kept = self._findings[severity, rule, host.host]
                 tag = "failure" if severity == "violation" else "system-out"
@@ -291,8 +289,4 @@ class VerificationReport:
 
 def junit_text(reports: Iterable[VerificationReport]) -> str:
     """All verdicts as JUnit XML: one suite per capture and host, one case per rule checked."""
-    root = ElementTree.Element("testsuites", name="mxwire verify")
-    for each in reports:
-        root.extend(each.suites())
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    return junit_document("mxwire verify", (suite for each in reports for suite in each.suites()))
