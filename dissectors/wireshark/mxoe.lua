@@ -1520,9 +1520,8 @@ local function read(raw, place, size, little)
 end
 
 local function sequence_text(number)
-  local session, low = quotient(number, SEQUENCES), number % SEQUENCES
-  if session > 0 then return format("%d/%d", session, low) end
-  return low
+  if number < SEQUENCES then return number end
+  return format("%d/%d", quotient(number, SEQUENCES), number % SEQUENCES)
 end
 
 local function hostname_text(raw)
@@ -1704,6 +1703,7 @@ local function clear_state()
     verdict = {}, little = {},                    -- dialect, byte order
     no_flags = { names = {}, labels = "", more = {} },
     last = {},                                    -- the last new frame
+    latest = {},                                  -- hosts of the latest frames, and their pair, if they are young
     message_count = 0,
     stored = 0, store = {}, store_first = 1, store_last = 0,
     counted = { types = {}, hosts = {}, host_count = 0, flags = {}, messages = {}, reasons = {}, frames = 0, bytes = 0 },
@@ -1715,7 +1715,7 @@ clear_state()
 local function grow(size)
   local young = state.young
   young.size = young.size + size
-  if young.size > state.generation_most then state.young, state.old = new_generation(), young end
+  if young.size > state.generation_most then state.young, state.old, state.latest = new_generation(), young, {} end
 end
 
 -- Adds a part to a direction or a transfer. Returns false if it has too many of them.
@@ -1760,7 +1760,12 @@ local function forget(kind, a, b)
 end
 
 -- A host. Addresses can only be shown or compared, and two may have the same text if names are resolved.
-local function host_of(address)
+-- Most frames are between the hosts of the latest one, and the text of an address costs more than a comparison.
+local function host_of(address, latest)
+  if latest.sender then
+    if latest.sender.address == address then return latest.sender end
+    if latest.receiver.address == address then return latest.receiver end
+  end
   local text, place = tostring(address), 1
   local host = recall("host", place, text)
   while host do
@@ -1961,13 +1966,17 @@ local function confirms(pair, packet_type)
     and G.hint[pair.hint].family == pair.dialect.family and pair.hint ~= HINT.MEDIUM_NO_PIPELINE
 end
 
-function pair_of(one, other)
+function pair_of(one, other, latest)
+  if latest.sender == one and latest.receiver == other or latest.sender == other and latest.receiver == one then
+    return latest.pair
+  end
   local a, b = one.number, other.number
   if a > b then a, b = b, a end
-  local pair = recall("pair", a, b)
-  return pair or retain("pair", a, b, {
+  local pair = recall("pair", a, b) or retain("pair", a, b, {
     one = one, other = other, counts = {}, first = {}, reply_payload = 0, fragment_payload = 0, longest_fragment = 0,
   })
+  latest.sender, latest.receiver, latest.pair = one, other, pair
+  return pair
 end
 
 -- Collects evidence from a frame. Returns whether it contradicts the dialect of its pair.
@@ -2036,7 +2045,9 @@ local function failure(layout, values, reported, dialect)
   if layout.frame_maximum and reported > layout.frame_maximum then
     return { reason = REASON.raw_too_large, offset = layout.frame_maximum }
   end
-  for _, each in ipairs(layout.checks) do
+  local checks = layout.checks
+  for number = 1, #checks do
+    local each = checks[number]
     local value, wrong = values[each.field], nil
     if each.test == "fits" then
       wrong = value > reported - layout.header_end
@@ -2087,9 +2098,12 @@ local function match_text(v) return format("match 0x%08x%08x", v.match_a, v.matc
 
 local function region_text(v) return format("region %d/%d", v.pulled_rdma_id, v.pulled_rdma_seqnum) end
 
-local function bytes_text(count) return count == 1 and "1 byte" or format("%d bytes", count) end
+local function bytes_text(count) return count == 1 and "1 byte" or count .. " bytes" end
 
-local function inline_text(v) return format("%s: %s %s", numbers_text(v), bytes_text(v.length), match_text(v)) end
+local function inline_text(v)
+  return format("seq %s ack %s: %s match 0x%08x%08x", sequence_text(v.lib_seqnum), sequence_text(v.lib_piggyack),
+    bytes_text(v.length), v.match_a, v.match_b)
+end
 
 local function fragment_start(v, dialect)
   if not v.frag_pipeline then return v.frag_seqnum * dialect.fragment_payload end
@@ -2300,8 +2314,8 @@ end
 
 local function add_flag(number, name, text)
   local flags = state.flags[number] or state.no_flags
-  for _, each in ipairs(flags.names) do
-    if each == name then return end
+  for place = 1, #flags.names do
+    if flags.names[place] == name then return end
   end
   state.flags[number] = flags.more[name] or flags_and(flags, name)
   if text then
@@ -3512,8 +3526,8 @@ local function verdict_of(pair)
 end
 
 -- Learns from a new frame. Returns its verdict, its byte order, and whether it is evidence for another dialect.
-local function learn(number, raw, captured, reported, source, destination)
-  local little, mismatch, pair = false, false, pair_of(source, destination)
+local function learn(number, raw, captured, reported, pair, source)
+  local little, mismatch = false, false
   if byte(raw, TYPE_PLACE) then
     little = prefs.byte_order == 0 and is_little(source, raw, captured, reported)
     mismatch = learn_dialect(pair, raw, captured, reported, little, number)
@@ -3521,7 +3535,7 @@ local function learn(number, raw, captured, reported, source, destination)
   if little then state.little[number] = true end
   local verdict = verdict_of(pair)
   state.verdict[number] = verdict
-  return verdict, little, mismatch and verdict.reason ~= "preference", pair
+  return verdict, little, mismatch and verdict.reason ~= "preference"
 end
 
 local function hostname_of(layout, values, tvb, captured)
@@ -3530,11 +3544,11 @@ local function hostname_of(layout, values, tvb, captured)
   return hostname_text(tvb:raw(start, size)), size
 end
 
-local Context = {}
-Context.__index = Context
+-- The frame that is analysed: one table for all frames, since no part of the analysis keeps it.
+local context = {}
 
 -- The captured part of the packet's data.
-function Context:data()
+function context:data()
   local start = self.layout.header_end
   local present = math.min(self.size, self.captured - start)
   if present <= 0 then return "" end
@@ -3593,25 +3607,34 @@ end
 
 local function info_text(layout, values, malformed, dialect, captured, notes)
   local name = values.ptype and type_text(values.ptype) or "?"
-  local head = name .. " " .. endpoints_text(values)
-  if malformed then return head .. malformed_text(malformed, values) end
-  local text = head .. SUMMARY[layout.name](values, dialect, captured)
+  if malformed then return name .. " " .. endpoints_text(values) .. malformed_text(malformed, values) end
+  local text = name .. " " .. endpoints_text(values) .. SUMMARY[layout.name](values, dialect, captured)
   if #notes > 0 then text = text .. "  [" .. concat(notes, "; ") .. "]" end
   return text
 end
 
+local NOTHING = {}
+local handle
+local remarks_of
+
+do
+
+local words, names
+
+local function note(name, text)
+  if words == NOTHING then words, names = {}, {} end
+  words[#words + 1], names[#names + 1] = text, name
+end
+
 -- Remarks need no history: they are shown with the analysis switched off too.
-local function remarks_of(layout, values, dialect, present)
-  local words, names = {}, {}
-  local judge = REMARK[layout.name]
-  if judge then
-    judge(values, dialect, function(name, text) words[#words + 1], names[#names + 1] = text, name end, present)
-  end
+function remarks_of(layout, values, malformed, dialect, present)
+  words, names = NOTHING, NOTHING
+  local judge = layout and not malformed and REMARK[layout.name]
+  if judge then judge(values, dialect, note, present) end
   return words, names
 end
 
-local NOTHING = {}
-local handle
+end
 
 -- With a read filter (tshark -2 -R), dropped frames have the same number as the next one that passes.
 local function is_other_frame(number, time, raw)
@@ -3642,12 +3665,16 @@ end
 
 function mxoe.dissector(tvb, pinfo, tree)
   local length, number = tvb:captured_len(), pinfo.number
-  local captured, reported = length + N.header_length, math.max(tvb:reported_len(), length) + N.header_length
-  local raw = length > 0 and tvb:raw(0, math.min(length, LONGEST_HEADER)) or ""
+  local captured, reported = length + N.header_length, tvb:reported_len() + N.header_length
+  if reported < captured then reported = captured end
+  local raw = length > 0 and tvb:raw(0, length < LONGEST_HEADER and length or LONGEST_HEADER) or ""
   local verdict, little, mismatch, sender, receiver, pair = state.verdict[number], state.little[number], false, nil, nil, nil
   if not verdict or (not pinfo.visited and is_other_frame(number, pinfo.rel_ts, raw)) then
-    sender, receiver = host_of(pinfo.dl_src), host_of(pinfo.dl_dst)
-    verdict, little, mismatch, pair = learn(number, raw, captured, reported, sender, receiver)
+    -- If the state grows old here, the hosts are kept in a table that is not used any more.
+    local latest = state.latest
+    sender, receiver = host_of(pinfo.dl_src, latest), host_of(pinfo.dl_dst, latest)
+    pair = pair_of(sender, receiver, latest)
+    verdict, little, mismatch = learn(number, raw, captured, reported, pair, sender)
   end
   local dialect = verdict.dialect
   local layout, values, malformed, present = read_frame(tvb, raw, captured, reported, dialect, little)
@@ -3658,17 +3685,14 @@ function mxoe.dissector(tvb, pinfo, tree)
     -- A cooked capture has no destination addresses: there is no conversation to follow.
     local follows = prefs.analysis and not receiver.nowhere
     if follows or counting then
-      remember(setmetatable({
-        number = number, time = time, v = values, layout = layout, dialect = dialect, captured = captured,
-        reported = reported, sender = sender, receiver = receiver, source = sender.number, destination = receiver.number,
-        pair = pair, raw = raw, tvb = tvb,
-      }, Context), malformed, mismatch, follows)
+      local c = context
+      c.number, c.time, c.v, c.layout, c.dialect, c.captured = number, time, values, layout, dialect, captured
+      c.reported, c.sender, c.receiver, c.source, c.destination = reported, sender, receiver, sender.number, receiver.number
+      c.pair, c.raw, c.tvb = pair, raw, tvb
+      remember(c, malformed, mismatch, follows)
     end
   end
-  local words, names = NOTHING, NOTHING
-  if layout and not malformed and REMARK[layout.name] then
-    words, names = remarks_of(layout, values, dialect, present)
-  end
+  local words, names = remarks_of(layout, values, malformed, dialect, present)
   local record, flags = state.frame[number], state.flags[number]
   local info = info_text(layout, values, malformed, dialect, captured, words)
   local columns = pinfo.cols
