@@ -29,7 +29,8 @@ the application has mapped from a slow file system, or that it handles itself (u
 
 **Trust.** Only processes of the same user can reach the socket. The process id of an application comes from the
 kernel. Its records are checked in full before anything is done; one that sends an impossible record is dropped, and the
-reason is logged.
+reason is logged. It names only its own memory, and memory of others that they have registered, by tokens that it cannot
+guess (``protocol/agent/tokens.py``).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, Final
 
 from mxwire import __version__
@@ -54,6 +56,7 @@ from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.link.process_memory import CalledMemory, ProcessMemory
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Status
 from mxwire.protocol.agent.served import ServedClient
+from mxwire.protocol.agent.tokens import TokenTable
 from mxwire.units import MILLISECOND, SECOND
 
 _CHECK_INTERVAL: Final = SECOND // 4
@@ -126,6 +129,7 @@ class Agent:
         self._by_channel: dict[int, AgentClient] = {}
         self._leaving: list[tuple[AgentClient, Iterator[None]]] = []
         """The applications that have gone, and the steps in which their endpoints are closed."""
+        self._tokens = TokenTable(SystemRandom())
         self._path = SharedMemoryPath(lambda _interface, _endpoint: Path())
         self._path.single_copy = single_copy
         self._path.takes_memory = True
@@ -220,7 +224,7 @@ class Agent:
     def _admit(self, channel: SharedMemoryChannel) -> AgentClient:
         memory = channel.open_memory()
         calls = self._open_endpoint, self._close_endpoint
-        served = ServedClient(self.core.node, channel, self._facts, *calls, memory, channel.take_memory)
+        served = ServedClient(self.core.node, channel, self._facts, *calls, self._tokens, memory, channel.take_memory)
         client = AgentClient(served, channel, memory, program_of(channel.process) or "", time.monotonic())
         self._by_channel[id(channel)] = client
         self.clients.append(client)
@@ -302,6 +306,7 @@ class Agent:
                 "endpoints": sorted(side.number for side in each.served.sides.values()),
                 "requests": each.served.request_count,
                 "bytes": each.served.held_bytes,
+                "regions": each.served.region_count,
                 "records_waiting": each.served.waiting_count,
                 "refused": each.refused,
             }

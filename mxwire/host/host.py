@@ -31,6 +31,7 @@ from mxwire.host.peer_names import Peers, own_name, peer_key, static_peers
 from mxwire.host.sharing import MachineSharing
 from mxwire.host.state import host_state
 from mxwire.host.state_socket import StateServer
+from mxwire.host.tokens import MemoryTokens
 from mxwire.host.waits import PendingPeer
 from mxwire.link import Link, LinkKind, open_link
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
@@ -347,6 +348,11 @@ class BaseHost:
             )
 
     # Closing, in two steps, since the driver must leave the links before they are closed.
+
+    @property
+    def tokens(self) -> MemoryTokens:
+        """Memory that programs of the agent register for each other."""
+        return MemoryTokens(self.core)
 
     def _end(self) -> None:
         """Close all endpoints, and end all waits; the links stay open."""

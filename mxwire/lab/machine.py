@@ -38,6 +38,12 @@ def placement(sides: int = 2) -> tuple[int, ...]:
     return tuple(processors[side % len(processors)] for side in range(sides))
 
 
+def agent_processor() -> int | None:
+    """A processor for an agent beside two sides; None if there is no third one."""
+    left = [each for each in available_processors() if each not in placement()]
+    return left[0] if left else None
+
+
 def processors_of(process: int) -> list[int]:
     """The processors on which a process may run; 0: this one."""
     return sorted(os.sched_getaffinity(process))

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
@@ -19,9 +19,9 @@ import pytest
 
 from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.counters import PAGE_FAULTS, EventCounter, ProbedBuffer, missing_counter
-from mxwire.bench.intranode.mechanism import MechanismError, Pool
+from mxwire.bench.intranode.mechanism import MechanismError, Piece, Pool
 from mxwire.bench.intranode.memory import MEMORIES, KeptPool, pool_of
-from mxwire.bench.intranode.registration import RegistrationCache, registration_times
+from mxwire.bench.intranode.registration import PinnedPages, RegistrationCache, registration_times
 from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
 from mxwire.bench.intranode.study import (
     ACCESS,
@@ -40,6 +40,7 @@ from mxwire.bench.report import line_styles, write_page
 from mxwire.bench.roles.program import compile_program
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
+from mxwire.lab.machine import agent_processor
 from mxwire.report.document import Table
 from mxwire.report.plot import COLOURS, rendered
 from tests.cli.support import mxwire
@@ -223,7 +224,7 @@ def locked_kib() -> int:
 def test_registered_memory_is_pinned_until_it_is_released():
     before = locked_kib()
     pieces = Pool(8 * 4096, full=True).pieces(4096, 2, 3 * 4096)
-    at_once, kept = RegistrationCache(0), RegistrationCache(2)
+    at_once, kept = (RegistrationCache(most, PinnedPages()) for most in (0, 2))
     at_once.register(pieces[0])
     assert locked_kib() > before
     at_once.deregister(pieces[0])
@@ -241,8 +242,45 @@ def test_registered_memory_is_pinned_until_it_is_released():
     kept.deregister(pieces[0])
     kept.release()
     assert locked_kib() == before
-    assert set(registration_times(4096, 2)) == {"register", "deregister", "cached", "deferred"}
+    assert set(registration_times(PinnedPages(), 4096, 2)) == {"register", "deregister", "cached", "deferred"}
     assert locked_kib() == before
+
+
+class CountingRegistrar:
+    """Counts the calls that register and release memory."""
+
+    def __init__(self) -> None:
+        self.registered = 0
+        self.released: list[list[int]] = []
+
+    def register(self, piece: Piece) -> int:
+        """A new handle."""
+        self.registered += 1
+        return self.registered
+
+    def release(self, handles: Sequence[int]) -> None:
+        """Note the handles of a call."""
+        self.released.append(list(handles))
+
+
+def test_the_second_use_of_a_registered_buffer_costs_no_call_and_a_limit_releases_in_bulk():
+    registrar = CountingRegistrar()
+    cache = RegistrationCache(3, registrar)
+    pieces = Pool(5 * 4096, full=True).pieces(4096, 5, 4096)
+    for _ in range(2):
+        for each in pieces[:3]:
+            handle = cache.register(each)
+            assert cache.register(each) == handle
+            cache.deregister(each)
+            cache.deregister(each)
+    assert registrar.registered == 3 and not registrar.released
+    used = cache.register(pieces[4])
+    cache.register(pieces[3])
+    cache.deregister(pieces[3])
+    assert registrar.released == [[1, 2, 3, 5]] and used == 4
+    cache.deregister(pieces[4])
+    cache.register(pieces[0])
+    assert registrar.registered == 6
 
 
 def test_memory_of_messages():
@@ -259,7 +297,7 @@ def test_memory_of_messages():
 
 def test_a_quick_study_has_all_series_and_reports(tmp_path):
     """One mechanism of each kind: both sides act, one acts, and mxwire's own."""
-    study = IntranodeStudy(("cell-queue", "cma-put", "mx-local"), sizes=(1, 65536))
+    study = IntranodeStudy(("cell-queue", "cma-put", "mx-local", "token-put"), sizes=(1, 65536))
     recording = run_intranode(study, QUICK)
     assert recording.complete and recording.facts[MISSING] == {}
     assert {each.name for each in recording.series} >= {
@@ -268,12 +306,21 @@ def test_a_quick_study_has_all_series_and_reports(tmp_path):
     }
     trips = recording.named(TRIP)
     assert trips is not None
-    assert trips.contestants() == ["cell-queue", "cell-queue, C", "cma-put", "cma-put, C", "mx-local"]
+    assert trips.contestants() == ["cell-queue", "cell-queue, C", "cma-put", "cma-put, C", "mx-local", "token-put"]
     assert all(each.parameters["size"] in (1, 65536) and each.median > 0 for each in trips.measurements)
     tables = [each for each in intranode_blocks(recording) if isinstance(each, Table)]
     suitability = next(each for each in tables if each.columns[-1].heading == "containers")
     shown = {row.cells[0]: row.cells for row in suitability.rows}
-    assert list(shown) == ["cell-queue", "cma-put", "mx-local"]
+    assert list(shown) == ["cell-queue", "cma-put", "mx-local", "token-put", "page remapping"]
+    assert shown["page remapping"][11].startswith("excluded by the paper")
+    # The agent disturbs the caches of a side unless it has a processor of its own.
+    alone = agent_processor() is not None
+    assert (shown["token-put"][10] != "n/a") == alone
+    assert any("caches of token-put: not applicable" in each for each in recording.remarks) != alone
+    registered = recording.named("registration")
+    assert registered is not None
+    kinds = ("register", "deregister", "cached", "deferred")
+    assert registered.contestants() == [*kinds, *(f"token, {each}" for each in kinds)]
     assert shown["cma-put"][5:7] == ("1", "initiator") and shown["cma-put"][8:10] == ("put", "yes")
     assert shown["cell-queue"][8:10] == ("with both", "with a thread")
     path = tmp_path / "recording.jsonl"

@@ -22,7 +22,7 @@ from mxwire.host.state_socket import read_states
 from mxwire.link import LinkError, MemoryNetwork, process_memory
 from mxwire.link.local import SharedMemoryPath, make_memory
 from mxwire.link.process_memory import CalledMemory, ProcessMemory
-from mxwire.protocol import Partner, Status
+from mxwire.protocol import LocalProtocolError, Partner, Status
 from mxwire.protocol.agent.records import AGENT_HEAD, AGENT_VERSION, AgentRecord
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.profile import OPEN_MX_1_5
@@ -357,6 +357,55 @@ def test_a_program_that_makes_no_calls_loses_frames_when_the_ring_is_full(interf
         for number in range(40):
             assert bytes(endpoint.receive(number, timeout=PATIENCE)) == bytes([number])
         assert all(each.done for each in sends)
+
+
+@pytest.mark.parametrize("progress", ["match", "card"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_programs_put_into_and_get_from_registered_memory(interface, copies, progress):
+    """By the token of the program that has registered it, which makes no call while they do."""
+    with (
+        agent_on(MemoryNetwork().attach(interface), single_copy=copies == 1, name="alpha") as agent,
+        Host.open(interface, agent=progress, background=False) as target,
+        Host.open(interface, agent="match", background=False) as initiator,
+    ):
+        memory = target.open_endpoint(1).allocate(3_000_000) if copies == 2 else bytearray(3_000_000)
+        token = target.tokens.register(memory)
+        for size in (0, 1, 32_768, 32_769, 2_500_000):
+            content, found = Random(size).randbytes(size), bytearray(size)
+            initiator.tokens.put(token, content, 400_000)
+            assert memory[400_000 : 400_000 + size] == content and not any(memory[:400_000])
+            initiator.tokens.get(token, found, 400_000)
+            assert found == content
+        for offset, size in ((2_999_999, 2), (400_000, 2_700_000)):
+            with pytest.raises(LocalProtocolError, match="outside of the registered region"):
+                initiator.tokens.get(token, bytearray(size), offset)
+        assert [each["regions"] for each in agent._states()] == [1, 0]
+        with pytest.raises(LocalProtocolError, match="1 of 1 tokens are not of registered memory of this host"):
+            initiator.tokens.deregister(token)
+        second = target.tokens.register(memory)
+        target.tokens.deregister(token)
+        with pytest.raises(LocalProtocolError, match="no region has this token"):
+            initiator.tokens.put(token, b"late")
+        target.close()
+        until(lambda: len(agent.clients) == 1)
+        with pytest.raises(LocalProtocolError, match="no region has this token"):
+            initiator.tokens.put(second, b"late")
+
+
+def test_memory_is_registered_at_an_agent_that_can_access_it(interface):
+    with (
+        agent_on(MemoryNetwork().attach(interface), single_copy=False, name="alpha"),
+        Host.open(interface, agent=True) as host,
+        Host(MemoryNetwork().attach("b"), name="beta") as other,
+    ):
+        with pytest.raises(LocalProtocolError, match=r"may not access .*: register memory of endpoint.allocate"):
+            host.tokens.register(bytearray(100))
+        with pytest.raises(LocalProtocolError, match="no memory to register"):
+            host.tokens.register(host.open_endpoint(1).allocate(0))
+        with pytest.raises(LocalProtocolError, match="token"):
+            host.tokens.get(-1, bytearray(1))
+        with pytest.raises(MxwireError, match="open the host with agent=True"):
+            other.tokens.register(bytearray(1))
 
 
 @pytest.mark.parametrize("progress", ["match", "card"])

@@ -12,6 +12,7 @@ from mxwire.protocol.agent.attached import AttachedNode
 from mxwire.protocol.agent.attached_card import CardNode
 from mxwire.protocol.agent.records import AGENT_HEAD, OPEN_OPTIONS, PLACE, AgentEndedError, AgentRecord, RecordFlag
 from mxwire.protocol.agent.served import ServedClient
+from mxwire.protocol.agent.tokens import TokenTable
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
 from mxwire.simulation.local_path import SimulatedChannel, SimulatedPath
@@ -71,7 +72,10 @@ class Served:
         self.near, far = channel_pair()
         self.node = Node(ADDRESS, "alpha", rng=Random(1), report_completed=False)
         self.node.handler_calls.deferred = True
-        self.client = ServedClient(self.node, far, FACTS, self._open, lambda engine: engine.close(), memory)
+        self.tokens = TokenTable(Random(3))
+        self.client = ServedClient(
+            self.node, far, FACTS, self._open, lambda engine: engine.close(), self.tokens, memory
+        )
         self.now = 0
 
     def _open(self, number: int | None, key: int, interface: int, **options: Any) -> Any:

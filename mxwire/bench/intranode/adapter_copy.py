@@ -1,26 +1,77 @@
-"""Adapter copy: an agent copies between two programs that are attached to it, as a card does by its loopback.
+"""An agent as an adapter that copies between two programs, which are attached to it.
 
-Neither program's processor copies, and neither needs a permission for the other; the agent's does both.
+*Adapter copy*: messages, as by the loopback of a card. *Token put* and *token get*: registered memory, as of Kaput and
+LiMIC: a program registers memory once and passes its token, and the other one has the agent put or get data. Neither
+program's processor copies, and neither needs a permission for the other; the agent's does both.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import ClassVar
+from typing import ClassVar, Final, Literal
 
-from mxwire.bench.intranode.local_path import MxMechanism
-from mxwire.bench.intranode.mechanism import MechanismError, MechanismFacts
+from mxwire.bench.intranode.local_path import MxMechanism, interface_name
+from mxwire.bench.intranode.mechanism import (
+    GetMechanism,
+    MechanismError,
+    MechanismFacts,
+    OneSided,
+    Piece,
+    PutMechanism,
+)
+from mxwire.bench.intranode.registration import RegistrationCache
 from mxwire.host import Host
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing
 from mxwire.lab.child import end_with_parent
+from mxwire.lab.machine import agent_processor, pin
 from mxwire.link import MemoryNetwork
+
+_KEPT: Final = 64
+"""Unused regions that stay registered."""
+
+
+class AgentProcess:
+    """An agent in a process of its own, on an interface without a wire; ended by the process that has started it."""
+
+    def __init__(self, interface: str) -> None:
+        reading, writing = os.pipe()
+        self._agent = os.fork()
+        if not self._agent:
+            # The process ends here whatever happens, since the caller has only one.
+            with suppress(BaseException):
+                os.close(reading)
+                end_with_parent()
+                pin(agent_processor())
+                _serve(interface, writing)
+            os._exit(1)
+        os.close(writing)
+        self._owner = os.getpid()
+        with os.fdopen(reading, "rb") as ready:
+            if not ready.read(1):
+                raise MechanismError("the agent cannot start")
+
+    def close(self) -> None:
+        """End the agent, unless another process has started it."""
+        if os.getpid() == self._owner:
+            os.kill(self._agent, signal.SIGKILL)
+            os.waitpid(self._agent, 0)
+
+
+def _serve(interface: str, ready: int) -> None:
+    sharing = MachineSharing([interface])
+    link = MemoryNetwork().attach(interface)
+    with Host(link, sharing=sharing, name="local", announce=False, background=False) as host, Agent(host) as agent:
+        os.write(ready, b"\0")
+        os.close(ready)
+        agent.run()
 
 
 class AdapterCopy(MxMechanism):
-    """Two hosts that are attached to an agent in a process of its own, on an interface without a wire."""
+    """Two hosts that are attached to an agent."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(
         copies=2, actor="agent", permission="ptrace attach", yama=False, containers=False
@@ -29,36 +80,92 @@ class AdapterCopy(MxMechanism):
     def open(self) -> None:
         """Start the agent, and wait until programs can attach."""
         super().open()
-        reading, writing = os.pipe()
-        self._agent = os.fork()
-        if not self._agent:
-            # The process ends here whatever happens, since the caller has only one.
-            with suppress(BaseException):
-                os.close(reading)
-                end_with_parent()
-                self._serve(writing)
-            os._exit(1)
-        os.close(writing)
-        self._owner = os.getpid()
-        with os.fdopen(reading, "rb") as ready:
-            if not ready.read(1):
-                raise MechanismError("the agent cannot start")
-
-    def _serve(self, ready: int) -> None:
-        sharing = MachineSharing([self.interface])
-        link = MemoryNetwork().attach(self.interface)
-        with Host(link, sharing=sharing, name="local", announce=False, background=False) as host, Agent(host) as agent:
-            os.write(ready, b"\0")
-            os.close(ready)
-            agent.run()
+        self._agent = AgentProcess(self.interface)
 
     def open_host(self) -> Host:
         """Attach to the agent."""
         return Host.open(self.interface, agent=True, spin=True, background=False)
 
     def close(self) -> None:
-        """Detach, and end the agent in the process that has started it."""
+        """Detach, and end the agent."""
         super().close()
-        if os.getpid() == self._owner:
-            os.kill(self._agent, signal.SIGKILL)
-            os.waitpid(self._agent, 0)
+        self._agent.close()
+
+
+class AgentRegistrar:
+    """Registers memory at an agent; the handle of a region is its token."""
+
+    def __init__(self, host: Host) -> None:
+        self._tokens = host.tokens
+
+    def register(self, piece: Piece) -> int:
+        """Register a piece."""
+        return self._tokens.register(piece.view)
+
+    def release(self, tokens: Sequence[int]) -> None:
+        """Release regions by one question."""
+        self._tokens.deregister(*tokens)
+
+
+def _facts(direction: Literal["get", "put"]) -> MechanismFacts:
+    return MechanismFacts(
+        copies=2,
+        actor="agent",
+        one_sided=(direction,),
+        bound=True,
+        permission="ptrace attach",
+        yama=False,
+        containers=False,
+    )
+
+
+class _TokenAccess(OneSided):
+    """Memory registered at an agent. Regions stay registered after their use, until there are many of them."""
+
+    def open(self) -> None:
+        """Start the agent."""
+        super().open()
+        self._interface = interface_name()
+        self._agent = AgentProcess(self._interface)
+
+    def join(self, rank: int, partner: int) -> None:
+        """Attach to the agent."""
+        super().join(rank, partner)
+        self._host = Host.open(self._interface, agent=True, spin=True, background=False)
+        self.tokens = self._host.tokens
+        registrar = self.registrar = AgentRegistrar(self._host)
+        self._regions = RegistrationCache(_KEPT, registrar)
+        self._offered: Piece | None = None
+
+    def name_of(self, piece: Piece) -> int:
+        """The token of a piece, which is registered unless it is already."""
+        if self._offered is not None:
+            self._regions.deregister(self._offered)
+        self._offered = piece
+        return self._regions.register(piece)
+
+    def close(self) -> None:
+        """Detach, and end the agent."""
+        if hasattr(self, "_host"):
+            self._host.close()
+        self._agent.close()
+
+
+class TokenGet(_TokenAccess, GetMechanism):
+    """The destination has the agent get the data."""
+
+    facts: ClassVar[MechanismFacts] = _facts("get")
+
+    def move(self, piece: Piece, address: int) -> None:
+        """Get the message."""
+        self.tokens.get(address, piece.view)
+
+
+class TokenPut(_TokenAccess, PutMechanism):
+    """The source has the agent put the data."""
+
+    facts: ClassVar[MechanismFacts] = _facts("put")
+
+    def move(self, piece: Piece, address: int) -> None:
+        """Put the message."""
+        self.tokens.put(address, piece.view)

@@ -36,9 +36,11 @@ _CLASSES: Final = {
     "mx-local": "local_path.MxLocal",
     "mx-local-two-copies": "local_path.MxLocalTwoCopies",
     "adapter-copy": "adapter_copy.AdapterCopy",
+    "token-get": "adapter_copy.TokenGet",
+    "token-put": "adapter_copy.TokenPut",
 }
 MECHANISMS: Final = tuple(_CLASSES)
-WITHOUT_TWIN: Final = ("cell-stack", "mx-local", "mx-local-two-copies", "adapter-copy")
+WITHOUT_TWIN: Final = ("cell-stack", "mx-local", "mx-local-two-copies", "adapter-copy", "token-get", "token-put")
 """Mechanisms that have no twin in C. The limits of mxwire's own are ``cma-get`` and ``shared-buffer``, which have no
 semantics of MX.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
+from itertools import count
 from typing import ClassVar, Final
 
 from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, MechanismFacts, Piece
@@ -17,16 +18,22 @@ _PATIENCE: Final = 60.0
 _MATCH: Final = 5
 
 
+_made = count(1)
+
+
+def interface_name() -> str:
+    """The name of an interface without a wire, which nothing else has."""
+    return f"intranode{os.getpid()}-{next(_made)}"
+
+
 class MxMechanism(Mechanism):
     """An endpoint of MX on each side, with all of its semantics."""
 
     JOINS_ALONE = False
-    _made: ClassVar[int] = 0
 
     def open(self) -> None:
-        """Name the interface, which has no wire."""
-        MxMechanism._made += 1
-        self.interface = f"intranode{os.getpid()}-{MxMechanism._made}"
+        """Name the interface."""
+        self.interface = interface_name()
 
     @abstractmethod
     def open_host(self) -> Host:

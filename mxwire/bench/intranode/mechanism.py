@@ -11,10 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from mxwire.errors import MxwireError
 from mxwire.link.process_memory import yama_scope
+
+if TYPE_CHECKING:
+    from mxwire.bench.intranode.registration import Registrar
 
 LINE: Final = 64
 """Bytes per cache line."""
@@ -182,6 +185,8 @@ class Mechanism(ABC):
         """Process id of the other side."""
         self.shared_bytes = 0
         """Shared memory of the pair for data, of mechanisms with buffers or cells."""
+        self.registrar: Registrar | None = None
+        """Registers memory with this mechanism after :meth:`join`; None for one whose memory needs no registration."""
         self.open()
 
     @abstractmethod
@@ -228,16 +233,20 @@ class OneSided(Mechanism):
 
     def offer(self, piece: Piece) -> None:
         """Announce a piece of this side's memory."""
-        self._flags.set(_PLACE + self.rank, piece.address)
+        self._flags.set(_PLACE + self.rank, self.name_of(piece))
         self._given += 1
         self._flags.set(_TOLD + self.rank, self._given)
+
+    def name_of(self, piece: Piece) -> int:
+        """The number by which the other side names a piece: its address, unless memory must be registered."""
+        return piece.address
 
     def await_moved(self) -> None:
         """Wait until the other side has moved the data of the last offer."""
         self._flags.wait(_DONE + self.rank, self._given)
 
     def offered(self) -> int:
-        """Wait for the next offer of the other side, and return its address."""
+        """Wait for the next offer of the other side, and return its number: see :meth:`name_of`."""
         self._taken += 1
         self._flags.wait(_TOLD + 1 - self.rank, self._taken)
         return self._flags.get(_PLACE + 1 - self.rank)

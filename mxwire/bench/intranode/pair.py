@@ -36,7 +36,7 @@ from mxwire.bench.intranode.mechanism import (
     reason_of,
 )
 from mxwire.bench.intranode.memory import KeptPool
-from mxwire.bench.intranode.registration import registration_times
+from mxwire.bench.intranode.registration import PinnedPages, registration_times
 from mxwire.bench.intranode.window import AccessWindow, ServedWindow
 from mxwire.bench.processors import read_use
 from mxwire.errors import MxwireError
@@ -292,8 +292,11 @@ def setups(pair: Pair, most: int) -> Values:
 
 
 def registrations(pair: Pair, size: int, count: int) -> Values:
-    """The times of :func:`~mxwire.bench.intranode.registration.registration_times`, on side 0."""
-    return {} if pair.rank else registration_times(size, count)
+    """The times of :func:`~mxwire.bench.intranode.registration.registration_times` on side 0, of pinned pages or of the
+    mechanism's own registration."""
+    if pair.rank:
+        return {}
+    return registration_times(pair.mechanism.registrar or PinnedPages(), size, count)
 
 
 def disturbance(pair: Pair, size: int) -> Values:

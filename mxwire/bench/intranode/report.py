@@ -152,17 +152,18 @@ def suitability_blocks(recording: Recording) -> Iterator[Block]:
     known = [
         each for each in MECHANISMS if each in missing or any(each in _heads(series) for series in recording.series)
     ]
-    yield Table(_SUITABILITY, tuple(_suitability_row(recording, name, missing) for name in known), divisible=True)
+    rows = [_suitability_row(recording, name, missing) for name in known]
+    yield Table(_SUITABILITY, (*rows, _REMAPPING), divisible=True)
     yield Paragraph(
         "caches: share of half a second-level cache that a message drives out, at source and destination: low below "
         "15 %, medium below 40 %, high above. free: the other side's processor computes while data moves. passive: the "
-        "target of a one-sided access does nothing. Remapping pages is left out, as in the paper: "
-        "buffers would have to begin and end at page boundaries."
+        "target of a one-sided access does nothing. n/a: the agent has no processor of its own, so that it would "
+        "disturb the caches of the side beside it."
     )
-    rows = list(_fastest_rows(recording))
-    if rows:
+    fastest = tuple(_fastest_rows(recording))
+    if fastest:
         yield Heading("The fastest by size", 3)
-        yield Table((Column("use"), Column("mechanisms", wraps=True)), tuple(rows))
+        yield Table((Column("use"), Column("mechanisms", wraps=True)), fastest)
     local_path = _local_path_text(recording)
     if local_path:
         yield Paragraph(local_path)
@@ -179,6 +180,10 @@ _SUITABILITY: Final = (
     Column("permission"),
     Column("Yama 1"),
     Column("containers"),
+)
+
+_REMAPPING: Final = Row(
+    ("page remapping", *[""] * 4, "0", "both", *[""] * 4, "excluded by the paper: buffers must be whole pages", "", "")
 )
 
 
@@ -234,6 +239,8 @@ def _caches(recording: Recording, name: str) -> str:
     series = recording.named(DISTURBANCES[0])
     if series is None:
         return ""
+    if mechanism_named(name).facts.actor == "agent" and not series.curve(f"{name}, source"):
+        return "n/a"
     texts = []
     for side in ("source", "destination"):
         curve = series.curve(f"{name}, {side}")

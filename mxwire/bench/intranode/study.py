@@ -9,9 +9,10 @@ paper's method), ``window access`` (µs; ``<mechanism>, active`` and ``passive``
 ``slot``: ``rate by buffer size`` (MiB/s, of 4 MiB). Over ``message``: ``slowdown`` (µs per message of the other side's
 loop), ``slowdown, share`` (of the loop), ``cache disturbance, L2`` and ``L3`` (share of lines by time, and with ``,
 misses`` those that the processor counted; ``<mechanism>, source`` and ``destination``). Over ``count`` (1): ``set-up``
-and ``tear-down`` (µs). ``registration`` (µs over ``size``): ``at once``, ``cached`` … Fact ``missing``: the reason by
-mechanism. ``copy, warm`` and ``copy, cold`` (µs over ``size``): copies within a process, by routine. Points of
-``messages of several senders`` count the ``places`` that the receiver polls, and the ``memory`` in bytes.
+and ``tear-down`` (µs). ``registration`` (µs over ``size``): ``register``, ``cached`` … of pinned pages, ``token,
+register`` … at an agent. Fact ``missing``: the reason by mechanism. ``copy, warm`` and ``copy, cold`` (µs over
+``size``): copies within a process, by routine. Points of ``messages of several senders`` count the ``places`` that the
+receiver polls, and the ``memory`` in bytes.
 """
 
 from __future__ import annotations
@@ -57,9 +58,12 @@ SERVING: Final = "slowdown by waiting for requests, share"
 SERVICES: Final = {"thread": 0, "signal": 1}
 """Ways in which a target serves a window, as numbers of the role."""
 DISTURBANCE: Final = "cache disturbance"
+NO_THIRD: Final = "the agent shares a processor with a side, since there is no third one"
 DISTURBANCES: Final = (f"{DISTURBANCE}, L2", f"{DISTURBANCE}, L3")
 SET_UP, TEAR_DOWN = "set-up", "tear-down"
 REGISTRATION: Final = "registration"
+TOKEN: Final = "token"
+"""Prefix of the registration at an agent; that without is of pinned pages."""
 SENDERS: Final = "messages of several senders"
 MISSING: Final = "missing"
 IN_C: Final = ", C"
@@ -429,7 +433,13 @@ class _IntranodeRun:
                     self.points.add(SERVING, f"{contestant}, {how}", far["share"], message=size)
 
     def caches(self, contestant: str) -> None:
-        """Measure the disturbance of both sides' caches."""
+        """Measure the disturbance of both sides' caches. An agent that has no processor of its own would disturb those
+        of the side beside it.
+        """
+        if mechanism_named(contestant).facts.actor == "agent" and machine.agent_processor() is None:
+            remark = f"caches of {contestant}: not applicable: {NO_THIRD}"
+            self.recording.remarks += [] if remark in self.recording.remarks else [remark]
+            return
         size = min(self.large, max(self.sizes_of(contestant)))
         both = self._pairs.pair(contestant).play("disturbance", size)
         for side, found in zip(("source", "destination"), both, strict=True):
@@ -451,11 +461,12 @@ class _IntranodeRun:
             self.points.add(SENDERS, contestant, found["ns"] / 1e3, details=details, counts=counts, senders=number)
 
     def registration(self, contestant: str) -> None:
-        """Measure registration, which does not depend on the mechanism."""
+        """Measure registration: of pinned pages, which does not depend on the mechanism, or of its own."""
+        own = f"{TOKEN}, " if mechanism_named(contestant).facts.bound else ""
         for size in _REGISTERED:
             found = self._pairs.pair(contestant).play("registrations", size, 3 if self.options.quick else 100)[0]
             for name, value in found.items():
-                self.points.add(REGISTRATION, name, value / 1e3, size=size)
+                self.points.add(REGISTRATION, own + name, value / 1e3, size=size)
 
 
 def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
@@ -500,7 +511,10 @@ def _declare(points: Points, study: IntranodeStudy) -> None:
 def _measure(run: _IntranodeRun) -> None:
     chosen = run.study.experiments
     with_slots = [each for each in run.contestants if mechanism_named(each.partition(", ")[0]).SLOT]
-    one_sided = [each for each in run.usable if mechanism_named(each).facts.actor == "initiator"]
+    one_sided = [each for each in run.usable if mechanism_named(each).facts.one_sided]
+    # Pages are pinned alike whatever moves the data; one mechanism of those that register memory is enough, too.
+    bound = [each for each in run.usable if mechanism_named(each).facts.bound]
+    registering = list(dict.fromkeys((*[each for each in run.usable if each not in bound][:1], *bound[:1])))
     experiments: list[tuple[str, Callable[[str], None], Sequence[str]]] = [
         ("trips", run.trips, run.contestants),
         *(("operations", partial(run.operations, each), run.contestants) for each in run.study.memories),
@@ -510,7 +524,7 @@ def _measure(run: _IntranodeRun) -> None:
         ("windows", run.served, [each for each in run.usable if each in _SERVED]),
         ("caches", run.caches, run.usable),
         ("set-up", run.set_up, run.usable),
-        ("registration", run.registration, run.usable[:1]),
+        ("registration", run.registration, registering),
         ("senders", run.senders, [each for each in run.contestants if each in _MANY]),
         *(("copies", partial(run.copies, each), run.routines) for each in run.study.memories),
     ]

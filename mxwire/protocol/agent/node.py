@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any, Final, Protocol
+
+import numpy as np
 
 from mxwire.errors import InvalidRecordError, MxwireError
 from mxwire.protocol.agent.records import (
@@ -21,6 +24,7 @@ from mxwire.protocol.agent.records import (
     AGENT_VERSION,
     INLINE_MAXIMUM,
     PLACE,
+    TOKEN,
     AgentEndedError,
     AgentHead,
     AgentRecord,
@@ -28,15 +32,18 @@ from mxwire.protocol.agent.records import (
     RecordFlag,
     RecordOutbox,
 )
+from mxwire.protocol.agent.tokens import MOVE_MAXIMUM
 from mxwire.protocol.arguments import Segments, ethernet_address
 from mxwire.protocol.neighbours import LocalChannel, LocalPath
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile, profile_by_name
-from mxwire.protocol.status import EventKind
+from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 from mxwire.wire.dialect import as_dialect
 from mxwire.wire.numbers import NO_PEER_INDEX
 
+_MOVES: Final = 8
+"""Maximum number of unanswered records that move data of one call."""
 _RECORDS: Final = 4096
 """Maximum number of records taken before the caller of the node has its turn."""
 
@@ -207,7 +214,10 @@ class AgentNode(Node):
 
     def describe(self, memory: Segments) -> bytes:
         """Addresses and lengths of the segments of a long message, for the agent; empty if it cannot access them."""
-        if memory.length <= INLINE_MAXIMUM or not (self.in_place or self._shared):
+        return b"" if memory.length <= INLINE_MAXIMUM else self._describe(memory)
+
+    def _describe(self, memory: Segments) -> bytes:
+        if not (self.in_place or self._shared):
             return b""
         places = [each for each in memory.places() if each[1]]
         if not self.in_place and not (len(places) == 1 and self._is_shared(*places[0])):
@@ -263,6 +273,84 @@ class AgentNode(Node):
         if mapped:
             self._shared.append((place, length))
         return mapped
+
+    # Memory for other applications.
+
+    def register_memory(self, memory: Segments) -> int:
+        """Register memory for other applications of the agent, and return its token.
+
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if the agent cannot access it, or has too many
+        regions of this application.
+        """
+        places = self._describe(memory)
+        if not memory.length or not places:
+            text = "no memory to register" if not memory.length else f"{self.agent} may not access this memory"
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{text}: register memory of endpoint.allocate()")
+        return self.ask(AgentRecord.REGISTER, data=places)[0].match_info
+
+    def deregister_memory(self, tokens: Sequence[int]) -> None:
+        """Release regions of this application, many by one record.
+
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if some of them are not its own.
+        """
+        batch, released = INLINE_MAXIMUM // TOKEN.size, 0
+        for first in range(0, len(tokens), batch):
+            data = b"".join(map(TOKEN.pack, tokens[first : first + batch]))
+            released += self.ask(AgentRecord.DEREGISTER, data=data)[0].length
+        if released < len(tokens):
+            text = f"{len(tokens) - released} of {len(tokens)} tokens are not of registered memory of this host"
+            raise LocalProtocolError(Status.REMOTE_RDMA_WINDOW_BAD_ID, text)
+
+    def put_memory(self, token: int, offset: int, data: Segments) -> None:
+        """Copy data to an offset in a region; return when it is there.
+
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if there is no such region, or not all is within it.
+        """
+        self._move(AgentRecord.PUT, token, offset, data)
+
+    def get_memory(self, token: int, offset: int, memory: Segments) -> None:
+        """Fill memory from an offset in a region; see :meth:`put_memory`."""
+        self._move(AgentRecord.GET, token, offset, memory)
+
+    def _move(self, kind: AgentRecord, token: int, offset: int, memory: Segments) -> None:
+        places = self.describe(memory)
+        most = MOVE_MAXIMUM if places else INLINE_MAXIMUM
+        asked: deque[tuple[int, int]] = deque()
+        refusal: AgentRefusalError | None = None
+        # At least one record, so that a token is also checked by an access to no bytes.
+        left = deque(range(0, max(memory.length, 1), most))
+        while left or asked:
+            if left and len(asked) < _MOVES:
+                begin, number = left.popleft(), self.next_number()
+                count = min(most, memory.length - begin)
+                data: Any = places
+                if not places and kind == AgentRecord.PUT:
+                    data = np.empty(count, np.uint8)
+                    memory.take(begin, data)
+                self.out.put(
+                    kind,
+                    flags=RecordFlag.IN_PLACE if places else RecordFlag.DATA,
+                    number=number,
+                    match_info=token,
+                    mask=begin if places else 0,
+                    length=count,
+                    extra=offset + begin,
+                    data=data,
+                )
+                asked.append((number, begin))
+                continue
+            number, begin = asked.popleft()
+            try:
+                _, found = self._answer_to(number)
+            except AgentRefusalError as error:
+                # The answers to the others must be taken, too.
+                refusal = error
+                left.clear()
+                continue
+            if not places and kind == AgentRecord.GET:
+                memory.put(begin, found)
+        if refusal is not None:
+            raise refusal
 
     # Records.
 

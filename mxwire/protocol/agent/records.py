@@ -39,6 +39,10 @@ UNACKED    an endpoint                                             ANSWER: unack
 ADD_PEER   address, name                                           ANSWER: index
 SHARE      address and length of shared memory, passed by socket   ANSWER: whether the agent has mapped it
 NAMES      whether to forget all names, and to query them          none
+REGISTER   memory for other applications                           ANSWER: its token (``tokens.py``)
+DEREGISTER tokens                                                  ANSWER: how many were released
+PUT        token, bytes, offset in the region; data or memory      ANSWER, when the data is there
+GET        token, bytes, offset in the region; memory or nothing   ANSWER, with the data unless memory was named
 FRAME      (``card``) a frame of the library                       none
 ANNOUNCE   (``card``) a region: number, partner, its memory        none
 WITHDRAW   (``card``) a region that is released                    none
@@ -67,7 +71,7 @@ messages, not copies.
 ends the channel. Addresses mean something in the application's own memory only; memory that does not exist there reads
 as zeros, and the request ends as MESSAGE ABORTED. A call that the protocol does not allow, but that a correct
 application may make (its peer has just left the table), ends with a status. An application can name only endpoints,
-requests and partners of its own.
+requests, partners and addresses of its own, and regions whose tokens it has been given.
 """
 
 from __future__ import annotations
@@ -110,6 +114,7 @@ UNACKED_ROW: Final = Struct("=QQ")
 """Partner, and number of messages that it has not acked."""
 PULL_SOURCE: Final = Struct("=IBBHQ")
 """Session, region, use counter and offset of a message to pull, and the time limit of the pull in ns."""
+TOKEN: Final = Struct("=Q")
 SECONDS: Final = Struct("=d")
 PLACE: Final = Struct("=QQ")
 """Address and length of a segment."""
@@ -142,6 +147,10 @@ class AgentRecord(IntEnum):
     NAMES = 19
     CLAIM = 21
     SHARE = 22
+    REGISTER = 23
+    DEREGISTER = 24
+    PUT = 25
+    GET = 26
     DATA = 20
     ANSWER = 32
     REFUSED = 33

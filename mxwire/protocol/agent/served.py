@@ -17,8 +17,10 @@ from mxwire.protocol.agent.records import (
     AGENT_HEAD_SIZE,
     AGENT_VERSION,
     ANY_ENDPOINT,
+    INLINE_MAXIMUM,
     NO_PARTNER,
     OPEN_OPTIONS,
+    TOKEN,
     AgentHead,
     AgentRecord,
     RecordFlag,
@@ -27,6 +29,8 @@ from mxwire.protocol.agent.remote_segments import RemoteMemory
 from mxwire.protocol.agent.served_card import ServedCard
 from mxwire.protocol.agent.served_endpoint import ServedEndpoint
 from mxwire.protocol.agent.served_side import ApplicationChannel, ServedSide
+from mxwire.protocol.agent.tokens import MOVE_MAXIMUM, TokenTable
+from mxwire.protocol.arguments import Segments
 from mxwire.protocol.library.endpoint import EngineEndpoint
 from mxwire.protocol.library.partner import Event
 from mxwire.protocol.neighbours import LocalChannel
@@ -39,6 +43,10 @@ from mxwire.wire.numbers import NO_SESSION
 
 _RECORDS: Final = 256
 """Maximum number of records taken from an application before others have their turn."""
+_MOVED_MAXIMUM: Final = 4 << 20
+"""Bytes moved between applications, after which others have their turn: some 2 ms."""
+_ANSWERS_MAXIMUM: Final = 64
+"""Maximum number of records that wait for room, beyond which no more data is put into answers."""
 _WAITING_MAXIMUM: Final = 1 << 17
 """Maximum number of records that wait for room, before an application that does not read them is dropped."""
 # Bounds, not slice objects, which mypyc cannot apply to bytes.
@@ -68,8 +76,9 @@ class ServedClient(ApplicationChannel):
     """One application that is attached to an agent, on the agent's ``node``.
 
     ``facts`` describe the host to the application. ``open_endpoint`` and ``close_endpoint`` open and close endpoints of
-    the node. ``memory`` is the application's, if the agent may access it. ``take_shared`` returns memory of a length
-    that the application has passed to the agent, or None if it has not.
+    the node. ``tokens`` are those of all applications of the agent. ``memory`` is the application's, if the agent may
+    access it. ``take_shared`` returns memory of a length that the application has passed to the agent, or None if it
+    has not.
     """
 
     def __init__(
@@ -79,6 +88,7 @@ class ServedClient(ApplicationChannel):
         facts: dict[str, Any],
         open_endpoint: OpenCall,
         close_endpoint: Callable[[EngineEndpoint], None],
+        tokens: TokenTable,
         memory: RemoteMemory | None = None,
         take_shared: Callable[[int], memoryview | None] = lambda _length: None,
     ) -> None:
@@ -92,6 +102,9 @@ class ServedClient(ApplicationChannel):
         self._facts = facts
         self._open_endpoint = open_endpoint
         self._close_endpoint = close_endpoint
+        self._tokens = tokens
+        self._moved = 0
+        """Bytes moved in this turn."""
         self._cards: dict[tuple[int, int], ServedCard] = {}
         """The card's sides by interface and endpoint number."""
         self._handles = 0
@@ -106,12 +119,12 @@ class ServedClient(ApplicationChannel):
     def receive(self, now: int) -> bool:
         """Take the records that have arrived, up to a number; return False, with the reason in ``fault``, if the
         application must be dropped. ``now`` is the time in ns."""
-        channel, self.now = self.channel, now
+        channel, self.now, self._moved = self.channel, now, 0
         try:
             # Unlike the application's loop (``node.py``), this one has a fault to report, and bounds what it does.
             for _ in range(_RECORDS):
                 record = channel.peek()
-                if record is None:
+                if record is None or self._moved >= _MOVED_MAXIMUM:
                     break
                 self._take(record)
                 channel.advance()
@@ -206,6 +219,7 @@ class ServedClient(ApplicationChannel):
         """Close the channel at once, and all endpoints in steps, since the end of many requests would delay others."""
         self.out.clear()
         self.channel.close()
+        self._tokens.forget(self)
         for each in list(self.sides.values()):
             yield from each.wind_down()
             self._drop(each)
@@ -249,6 +263,54 @@ class ServedClient(ApplicationChannel):
             peer.talked = True
             port.outgoing.put(frame)
 
+    # Memory for other applications.
+
+    @property
+    def region_count(self) -> int:
+        """Number of regions that it has registered."""
+        return self._tokens.count(self)
+
+    def _register(self, head: AgentHead, data: bytes | memoryview) -> None:
+        memory = self.segments_at(data)
+        token = self._tokens.register(self, memory) if memory.length else 0
+        if token:
+            self.answer(head, match_info=token)
+        else:
+            self.refused_count += 1
+            self.refuse(head, Status.NO_RESOURCES, "the agent has too many regions of this application")
+
+    def _deregister(self, head: AgentHead, data: bytes | memoryview) -> None:
+        if len(data) % TOKEN.size:
+            raise InvalidRecordError("tokens of another length")
+        self.answer(head, length=sum(self._tokens.deregister(self, token) for (token,) in TOKEN.iter_unpack(data)))
+
+    def _move(self, head: AgentHead, data: bytes | memoryview) -> None:
+        """Put data into a region, or get data out of it."""
+        puts, length, begin = head.kind == AgentRecord.PUT, head.length, head.mask
+        if length > MOVE_MAXIMUM:
+            raise InvalidRecordError("more data than one record moves")
+        memory: Segments
+        if head.flags & RecordFlag.IN_PLACE:
+            memory = self.segments_at(data)
+        elif puts:
+            memory = Segments(bytes(data))
+        elif self.waiting_count < _ANSWERS_MAXIMUM:
+            memory = Segments(bytearray(min(length, INLINE_MAXIMUM)), writable=True)
+        else:
+            self.refused_count += 1
+            self.refuse(head, Status.NO_RESOURCES, "the application does not read the answers to its accesses")
+            return
+        if begin + length > memory.length:
+            raise InvalidRecordError("an access to shorter memory")
+        self._moved += length
+        try:
+            (self._tokens.put if puts else self._tokens.get)(head.match_info, head.extra, memory, begin, length)
+        except LocalProtocolError as error:
+            self.refuse(head, error.status, str(error))
+            return
+        answers = not puts and not head.flags & RecordFlag.IN_PLACE
+        self.answer(head, data=memory.copy() if answers else b"")
+
     # Reports.
 
     def report(self) -> None:
@@ -273,6 +335,10 @@ _CALLS: Final[dict[int, Callable[[ServedClient, AgentHead, bytes | memoryview], 
     AgentRecord.ADD_PEER: ServedClient._add_peer,
     AgentRecord.SHARE: ServedClient._share,
     AgentRecord.NAMES: ServedClient._names,
+    AgentRecord.REGISTER: ServedClient._register,
+    AgentRecord.DEREGISTER: ServedClient._deregister,
+    AgentRecord.PUT: ServedClient._move,
+    AgentRecord.GET: ServedClient._move,
     AgentRecord.FRAME: ServedClient._transmit,
 }
 """The calls that concern no endpoint, by kind of record."""
