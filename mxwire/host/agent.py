@@ -234,8 +234,8 @@ class Agent:
     def _drop(self, client: AgentClient, reason: str) -> None:
         gone = client.channel.ended and not client.stopped
         if not gone:
-            self.dropped += 1
             _log.warning("process %d (%s) %s: its endpoints are closed", client.process, client.program, reason)
+            self.dropped += 1
         del self._by_channel[id(client.channel)]
         self.clients.remove(client)
         self._leaving.append((client, client.served.leave()))
