@@ -27,7 +27,7 @@ from mxwire.host import Host
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing
 from mxwire.lab.child import end_with_parent
-from mxwire.lab.machine import agent_processor, pin
+from mxwire.lab.machine import agent_processor, pin, placement
 from mxwire.link import MemoryNetwork
 
 _KEPT: Final = 64
@@ -35,9 +35,12 @@ _KEPT: Final = 64
 
 
 class AgentProcess:
-    """An agent in a process of its own, on an interface without a wire; ended by the process that has started it."""
+    """An agent in a process of its own, on an interface without a wire; ended by the process that has started it.
 
-    def __init__(self, interface: str) -> None:
+    ``processor`` is its own where there is a third one, and otherwise the one that it may share (None: either).
+    """
+
+    def __init__(self, interface: str, processor: int | None = None) -> None:
         reading, writing = os.pipe()
         self._agent = os.fork()
         if not self._agent:
@@ -45,7 +48,8 @@ class AgentProcess:
             with suppress(BaseException):
                 os.close(reading)
                 end_with_parent()
-                pin(agent_processor())
+                third = agent_processor()
+                pin(processor if third is None else third)
                 _serve(interface, writing)
             os._exit(1)
         os.close(writing)
@@ -120,13 +124,18 @@ def _facts(direction: Literal["get", "put"]) -> MechanismFacts:
 
 
 class _TokenAccess(OneSided):
-    """Memory registered at an agent. Regions stay registered after their use, until there are many of them."""
+    """Memory registered at an agent. Regions stay registered after their use, until there are many of them.
+
+    The agent may share the processor of the initiator, which waits for it, but not that of the target.
+    """
+
+    INITIATOR: ClassVar[int]
 
     def open(self) -> None:
         """Start the agent."""
         super().open()
         self._interface = interface_name()
-        self._agent = AgentProcess(self._interface)
+        self._agent = AgentProcess(self._interface, placement()[self.INITIATOR])
 
     def join(self, rank: int, partner: int) -> None:
         """Attach to the agent."""
@@ -155,6 +164,7 @@ class TokenGet(_TokenAccess, GetMechanism):
     """The destination has the agent get the data."""
 
     facts: ClassVar[MechanismFacts] = _facts("get")
+    INITIATOR = 1
 
     def move(self, piece: Piece, address: int) -> None:
         """Get the message."""
@@ -165,6 +175,7 @@ class TokenPut(_TokenAccess, PutMechanism):
     """The source has the agent put the data."""
 
     facts: ClassVar[MechanismFacts] = _facts("put")
+    INITIATOR = 0
 
     def move(self, piece: Piece, address: int) -> None:
         """Put the message."""
