@@ -8,11 +8,17 @@ from typing import Any, Final
 
 from mxwire.bench.overlap import OVERLAP, POLLED, PROCESSORS, RATE, TIMELINES, shown_phases
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import Figure, PageFigure, SeriesFigure, series_blocks
+from mxwire.bench.report import CurveStyle, Figure, PageFigure, SeriesFigure, series_blocks
 from mxwire.report import plot
 from mxwire.report.document import Block, Column, Heading, Row, Table
 
 _PHASES: Final = {"fill": plot.COLOURS[0], "sum": plot.COLOURS[2], "wait": "#cfd4da"}
+_FRAMES: Final = {True: ("frame with data", plot.COLOURS[1]), False: ("other frame", plot.COLOURS[3])}
+"""Name and colour of frames, by whether they have data."""
+_KEY: Final = {
+    **{kind: CurveStyle(colour, "-", "s") for kind, colour in _PHASES.items()},
+    **{name: CurveStyle(colour, "-", "s") for name, colour in _FRAMES.values()},
+}
 _SIDES: Final = ("producer", "consumer")
 _DATA: Final = 1000
 """Length in bytes from which a frame is drawn as one with data."""
@@ -71,6 +77,7 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
             _timeline_figure(way, timeline),
             f"Producer-bound, {timeline['size']:,} bytes: phases of both sides, and below them the frames that each "
             "has sent (those with data above the line, others below).",
+            _KEY,
         )
 
 
@@ -78,27 +85,23 @@ def _timeline_figure(way: str, timeline: dict[str, Any]) -> Figure:
     """Bars of phases per side, and ticks of the frames that it sent."""
 
     def figure(pyplot: Any) -> Any:
-        drawing, (axes,) = plot.panels(pyplot, f"Phases and frames, progress: {way}", (11.5, 2.6))
+        drawing, (axes,) = plot.panels(pyplot, f"Phases and frames, progress: {way}", (9, 2.4))
         begin = timeline["begin"]
         for each in shown_phases(timeline):
-            place = -1.6 * each.rank
-            known = axes.get_legend_handles_labels()[1]
-            label = each.kind if each.kind not in known else "_nolegend_"
-            width = (each.end - each.begin) / 1e6
-            axes.barh(place, width, 0.6, left=(each.begin - begin) / 1e6, color=_PHASES[each.kind], label=label)
+            place, width = -1.6 * each.rank, (each.end - each.begin) / 1e6
+            axes.barh(place, width, 0.6, left=(each.begin - begin) / 1e6, color=_PHASES[each.kind])
         for frame in timeline["frames"]:
             place, time = -1.6 * frame["rank"] - 0.6, (frame["time"] - begin) / 1e6
             data = frame["length"] >= _DATA
             axes.plot(
                 [time, time],
                 [place, place + (0.2 if data else -0.2)],
-                color=plot.COLOURS[1 if data else 3],
+                color=_FRAMES[data][1],
                 linewidth=0.6,
             )
         axes.set_yticks([0, -1.6], _SIDES)
         axes.set_xlim(0, (timeline["end"] - begin) / 1e6)
         axes.set_xlabel("ms")
-        plot.legend_beside(drawing, axes)
         return drawing
 
     return figure

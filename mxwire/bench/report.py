@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -276,6 +276,8 @@ class PageFigure:
 
     figure: Figure
     caption: str
+    key: Mapping[str, CurveStyle] = field(default_factory=dict)
+    """The parts of a drawing without a legend, by name, unless it is of series."""
 
 
 def write_figure(path: Path, figure: Figure) -> None:
@@ -325,12 +327,13 @@ def write_page(
 
 
 def _page_figure(shown: PageFigure) -> dict[str, Any]:
-    """A figure as values of the template: the key of series is text of the page, which a narrow one breaks in lines."""
+    """A figure as values of the template: its key is text of the page, which a narrow one breaks in lines."""
     from markupsafe import Markup
 
-    figure, key = shown.figure, []
+    figure, styles = shown.figure, shown.key
     if isinstance(figure, SeriesFigure):
-        figure, key = replace(figure, legend=False), [(name, style.key) for name, style in figure.styles().items()]
+        figure, styles = replace(figure, legend=False), figure.styles()
+    key = [(name, style.key) for name, style in styles.items()]
     return {"drawing": Markup(_svg(figure)), "caption": shown.caption, "key": key}
 
 

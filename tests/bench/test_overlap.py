@@ -40,6 +40,7 @@ from mxwire.bench.overlap_programs import BUFFERS, double_buffering, polling, si
 from mxwire.bench.overlap_report import cases, overlap_blocks, overlap_figures
 from mxwire.bench.processors import BurntWork
 from mxwire.bench.record import VARIED, Recording
+from mxwire.bench.report import write_page
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.report.plot import rendered
@@ -193,6 +194,14 @@ def test_the_report_draws_every_figure():
     assert blocks and len(figures) == 3 + len(PROGRESS)
     assert "progress: push" in rendered(figures[-2].figure, "svg").decode()
     assert "rate, random and sum" in rendered(figures[0].figure, "svg").decode()
+
+
+def test_the_key_of_a_timeline_is_text_of_the_page(tmp_path):
+    """In the drawing, a narrow page would cut it."""
+    figures = list(overlap_figures(quick()))
+    text = write_page(tmp_path, quick(), "Overlap", [], figures[-1:]).read_text(encoding="utf-8")
+    names = ("fill", "sum", "wait", "frame with data", "other frame")
+    assert [each for each in names if f"</svg> {each}</li>" not in text or f"-- {each} --" in text] == []
 
 
 def test_a_series_is_shown_by_case_with_its_ways_of_progress():
