@@ -102,7 +102,7 @@ bench: setup
 NIGHTLY_ON ?= local
 nightly: setup
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement tools/requirements-nightly.txt
-	$(BIN)/python tools/fuzz.py --seconds 600
+	$(BIN)/python tools/fuzz.py --seconds 600 --records 1000000
 	MXWIRE_FUZZ_FRAMES=1000000 $(BIN)/python -m pytest -q tests/dissector/test_fuzz.py
 	@$(MAKE) --no-print-directory soak
 	@mkdir -p build

@@ -3,6 +3,9 @@
 Each target runs in a process of its own for its share of the time, on a corpus that starts from the captures and the
 scenarios and is kept in ``build/fuzz/TARGET``. An input that raises is written beside it; make a test of it. atheris
 is an extra tool: ``pip install -r tools/requirements-nightly.txt``.
+
+``--records N`` has an agent and its applications take N random records afterwards, on all processors, and prints their
+number. A channel ends at its first impossible record, so that this cannot be a matter of time.
 """
 
 from __future__ import annotations
@@ -10,7 +13,10 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -20,6 +26,14 @@ _PIECE = 2
 """Bytes before each frame of an input: its length."""
 _MOST_FRAMES = 40
 _STEP_NS = 1_000_000
+_RECORD_BYTES = 40
+"""Bytes of the records of a seed, 4 each: few channels take more."""
+_SEEDS = 100
+"""Seeds of a piece of work."""
+_AT_ONCE = 20
+"""Pieces of work between two looks at the count."""
+_SHOWN_EVERY = 30.0
+"""Seconds between two lines of progress."""
 
 
 def _frames(data: bytes) -> list[bytes]:
@@ -87,12 +101,41 @@ def engine(data: bytes) -> None:
 
 def agent(data: bytes) -> None:
     """Send records to an agent and to an application, a few bytes each."""
+    _take_records(data)
+
+
+def _take_records(data: bytes) -> int:
+    """Send records to an agent, and to applications of both kinds; return the number that were taken."""
     from tests.protocol.agent_channel import answer_card_records, answer_records, record_from, serve_records
 
     records = [record_from(data[place : place + 4]) for place in range(0, min(len(data), 400), 4)]
-    serve_records(records)
-    answer_records(records)
-    answer_card_records(records)
+    return sum(take(records) for take in (serve_records, answer_records, answer_card_records))
+
+
+def _take_random(first: int) -> int:
+    """Take the records of :data:`_SEEDS` seeds."""
+    taken = 0
+    for seed in range(first, first + _SEEDS):
+        try:
+            taken += _take_records(Random(seed).randbytes(_RECORD_BYTES))
+        except BaseException as error:
+            error.add_note(f"seed {seed} of the records")
+            raise
+    return taken
+
+
+def _campaign(least: int) -> None:
+    """Take at least this number of random records, and print their number."""
+    taken, begun, shown = 0, time.monotonic(), 0.0
+    with ProcessPoolExecutor() as pool:
+        for first in count(0, _SEEDS * _AT_ONCE):
+            if taken >= least:
+                break
+            taken += sum(pool.map(_take_random, range(first, first + _SEEDS * _AT_ONCE, _SEEDS)))
+            if time.monotonic() > shown + _SHOWN_EVERY:
+                shown = time.monotonic()
+                print(f"agent: {taken:,} of {least:,} records", flush=True)
+    print(f"agent: {taken:,} records in {time.monotonic() - begun:.0f} s, nothing found", flush=True)
 
 
 def scenario(data: bytes) -> None:
@@ -143,6 +186,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{', '.join(TARGETS)}; by default all")
     parser.add_argument("--seconds", type=int, default=600, help="seconds for all targets together")
+    parser.add_argument("--records", type=int, default=0, help="then have the agent take this number of random records")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given, rest = parser.parse_known_args()
     sys.path.insert(0, str(ROOT))
@@ -168,6 +212,8 @@ def main() -> int:
             f"{target}: {seconds} s, {'nothing found' if not code else f'exit code {code}: see {CORPUS}'}", flush=True
         )
         failed += [target] if code else []
+    if given.records:
+        _campaign(given.records)
     return 1 if failed else 0
 
 

@@ -106,15 +106,17 @@ class Served:
         return CardNode(self.near, lambda: (self.turn(), None)[1], "the agent", rng=Random(2))
 
 
-def serve_records(records: list[bytes]) -> None:
+def serve_records(records: list[bytes]) -> int:
     """Serve an application that attaches, opens an endpoint and the card's side of another one, and sends ``records``;
-    the agent's node stays usable."""
+    the agent's node stays usable. Return the number of records until the application was dropped."""
+    taken = 0
     served = Served(OwnMemory(100_000))
     served.attach().open_endpoint(1)
     head = AGENT_HEAD.pack(AgentRecord.OPEN, 0, RecordFlag.CARD, 0, 2, 0, 0, 0, 0, 2)
     served.near.put(head + OPEN_OPTIONS.pack(*7 * [0]))
     served.turn()
     for record in records:
+        taken += 1
         if not served.near.put(record):
             served.turn()
             while served.near.peek() is not None:
@@ -124,11 +126,15 @@ def serve_records(records: list[bytes]) -> None:
             break
     served.client.close()
     assert not served.node.interfaces[0].endpoints and served.client.request_count == served.client.held_bytes == 0
+    assert not served.client.region_count
     served.node.open_endpoint(1)
+    return taken
 
 
-def answer_records(records: list[bytes]) -> None:
-    """Have an application take ``records`` from its agent, while it has requests of each kind."""
+def answer_records(records: list[bytes]) -> int:
+    """Have an application take ``records`` from its agent, while it has requests of each kind, until it leaves; return
+    their number."""
+    taken = 0
     served = Served()
     node = served.attach()
     endpoint = node.open_endpoint(1)
@@ -139,15 +145,18 @@ def answer_records(records: list[bytes]) -> None:
     endpoint.connect(ADDRESS, 1, 0)
     served.near.arrived.clear()
     for record in records:
+        taken += 1
         served.near.arrived.append(record)
         node._take_all()
         if node.ended:
             break
     node.leave()
+    return taken
 
 
-def answer_card_records(records: list[bytes]) -> None:
-    """Have an application that runs the library itself take ``records`` from its agent, while it pulls messages."""
+def answer_card_records(records: list[bytes]) -> int:
+    """As :func:`answer_records`, for an application that runs the library itself, while it pulls messages."""
+    taken = 0
     served = Served()
     node = served.attach_card()
     endpoint = node.open_endpoint(1)
@@ -156,14 +165,15 @@ def answer_card_records(records: list[bytes]) -> None:
     for length in (100, 40_000):
         endpoint.card.start_pull(source, Segments(bytearray(length), writable=True), length, Receiver(), 0)
     served.near.arrived.clear()
-    for number, record in enumerate(records, 1):
+    for taken, record in enumerate(records, 1):
         served.near.arrived.append(record)
         try:
-            node.receive_local([served.near], number * 1_000_000)
+            node.receive_local([served.near], taken * 1_000_000)
         except AgentEndedError:
             break
-        node.transmit(number * 1_000_000)
+        node.transmit(taken * 1_000_000)
     node.leave()
+    return taken
 
 
 class Receiver:
