@@ -114,10 +114,16 @@ def _digest(numbers: re.Match[str]) -> str:
     return f"[{numbers[0].count(',') + 1} numbers, {hashlib.sha256(numbers[0].encode()).hexdigest()[:8]}]"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda each: each.stem)
+LONGEST = "refusals"
+"""It has more calls than all others together."""
+
+
+@pytest.mark.parametrize(
+    "file", [pytest.param(each, marks=[pytest.mark.longest] * (each.stem == LONGEST), id=each.stem) for each in FILES]
+)
 def test_commands_print_their_transcripts(file: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert played(file, tmp_path) == file.read_text()
-    if file.stem == "refusals":
+    if file.stem == LONGEST:
         prepare(untouched := tmp_path_factory.mktemp("untouched"))
         assert _contents(tmp_path) == _contents(untouched), "a command that refuses its options has written a file"
 
