@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-from random import Random
 
 import pytest
 
@@ -11,38 +10,12 @@ from mxwire.host import HostError, HostTimeoutError
 from mxwire.protocol import LocalProtocolError, Status
 
 from .conftest import PATIENCE
-
-SIZES = [0, 1, 32, 33, 128, 129, 4096, 4097, 32768, 32769, 100_000, 1_000_003]
-
-
-def content(size: int) -> bytes:
-    return Random(size).randbytes(size)
+from .exchanges import SIZES, content, every_kind, exchange
 
 
-def test_a_posted_receive_gets_the_message(pair):
-    for size in SIZES:
-        request = pair.two.ireceive(7, maximum=size)
-        pair.one.send(pair.partner, content(size), 7, timeout=PATIENCE)
-        message = pair.two.wait(request, PATIENCE)
-        assert bytes(message) == content(size)
-        assert (message.match_info, message.length, message.status) == (7, size, Status.SUCCESS)
-
-
-def test_an_unexpected_message_waits_and_is_taken_whole(pair):
-    for size in SIZES:
-        request = pair.one.isend(pair.partner, content(size), 7)
-        assert pair.two.probe(timeout=PATIENCE).length == size
-        assert bytes(pair.two.receive(timeout=PATIENCE)) == content(size)
-        assert pair.one.wait(request, PATIENCE) is Status.SUCCESS
-
-
-def test_a_synchronous_send_ends_when_the_message_is_matched(pair):
-    for size in SIZES:
-        request = pair.one.issend(pair.partner, content(size), 7)
-        pair.two.probe(7, timeout=PATIENCE)
-        assert not pair.one.test(request), size
-        assert bytes(pair.two.receive(7, maximum=size, timeout=PATIENCE)) == content(size)
-        assert pair.one.wait(request, PATIENCE) is Status.SUCCESS
+@every_kind
+def test_every_kind_of_message_arrives(pair, synchronous, expected):
+    exchange([(pair.one, pair.partner, pair.two)], synchronous, expected, PATIENCE, (*SIZES, 1_000_003))
 
 
 def test_an_answer_goes_to_the_source_of_a_message(pair):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from random import Random
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -14,6 +13,7 @@ from mxwire.link import FaultyLink, PacketLink
 from mxwire.link.faults import Faults
 from mxwire.protocol import Partner
 from tests.host.agents import running_agent
+from tests.host.exchanges import content as content
 
 from .namespaces import Port
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 DIALECTS = {"mxoe": 9000, "omx:1500": 1500, "omx:9000": 9000}
 """The dialects, each with its MTU."""
-
-
-def content(size: int, seed: int = 0) -> bytes:
-    """The buffers of which a message may consist."""
-    return Random(f"{size} {seed}").randbytes(size)
 
 
 def open_host(port: Port, name: str, **options: Any) -> Host:

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from mxwire.protocol import Status
+from tests.host.exchanges import SIZES, content, every_kind, exchange
 
 from .far import FarProcess
-from .hosts import DIALECTS, PATIENCE, Joined, LivePair, content, near_and_far, sender_of
+from .hosts import DIALECTS, PATIENCE, Joined, LivePair, near_and_far, sender_of
 from .namespaces import Laboratory, Port
 
-SIZES = [0, 1, 32, 33, 128, 129, 1452, 1453, 4096, 4097, 8193, 32768, 32769, 300_001]
-"""Both sides of every edge: of the kinds of messages, and of the fragments of both dialects."""
 ALIKE = 0x1000
 
 
@@ -60,26 +59,9 @@ def pair(joined: Joined) -> LivePair:
     return LivePair(joined)
 
 
-@pytest.mark.parametrize("expected", [True, False], ids=["expected", "unexpected"])
-@pytest.mark.parametrize("synchronous", [False, True], ids=["plain", "synchronous"])
+@every_kind
 def test_every_kind_of_message_arrives_in_both_directions(pair, synchronous, expected):
-    ways = list(pair.ways())
-    for match, size in enumerate(SIZES):
-        receives = [receiver.ireceive(match, maximum=size) for _, _, receiver in ways] if expected else []
-        sends = [
-            (sender.issend if synchronous else sender.isend)(partner, content(size, seed), match)
-            for seed, (sender, partner, _) in enumerate(ways)
-        ]
-        if not expected:
-            for _, _, receiver in ways:
-                assert receiver.probe(match, timeout=PATIENCE).length == size
-            if synchronous:
-                assert not any(sender.test(sent) for (sender, _, _), sent in zip(ways, sends, strict=True)), size
-            receives = [receiver.ireceive(match, maximum=size) for _, _, receiver in ways]
-        for seed, ((sender, _, receiver), receive, sent) in enumerate(zip(ways, receives, sends, strict=True)):
-            message = receiver.wait(receive, PATIENCE)
-            assert (bytes(message), message.status) == (content(size, seed), Status.SUCCESS)
-            assert sender.wait(sent, PATIENCE) is Status.SUCCESS
+    exchange(list(pair.ways()), synchronous, expected, PATIENCE)
 
 
 def test_both_directions_are_busy_at_once(pair):

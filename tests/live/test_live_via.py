@@ -17,6 +17,7 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
 from mxwire.link import Link, LinkError, LinkKind, PacketLink, XdpLink, XdpSendLink, open_link
+from tests.host.exchanges import SIZES, exchange
 
 from . import bpf
 from .commands import CLI, LONGEST, mxwire, running
@@ -52,19 +53,9 @@ def host(port: Port, name: str, link: str) -> Iterator[Host]:
 def test_messages_of_all_classes_arrive(ports: tuple[Port, Port], kinds: tuple[str, str]) -> None:
     with host(ports[0], "alpha", kinds[0]) as alpha, host(ports[1], "beta", kinds[1]) as beta:
         one, two = open_endpoint(ports[0], alpha, 0), open_endpoint(ports[1], beta, 0)
-        partner = one.connect("beta", 0, timeout=LONG)
-        back = None
-        for length in (0, 1, 32, 33, 128, 129, 4096, 4097, 32768, 32769, 1 << 20, 3_000_001):
-            data = os.urandom(length)
-            receive = two.ireceive(maximum=length)
-            one.send(partner, data, timeout=LONG)
-            message = two.wait(receive, LONG)
-            assert bytes(message) == data
-            back = message.partner
-            assert back is not None
-            receive = one.ireceive(maximum=length)
-            two.send(back, data[::-1], timeout=LONG)
-            assert bytes(one.wait(receive, LONG)) == data[::-1]
+        ways = (one, one.connect("beta", 0, timeout=LONG), two), (two, two.connect("alpha", 0, timeout=LONG), one)
+        for expected in (True, False):
+            exchange(ways, False, expected, LONG, (*SIZES, 3_000_001))
         for each in (alpha, beta):
             assert each.core.links[0].statistics().refused == 0
 
