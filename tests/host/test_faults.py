@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from random import Random
 
 import pytest
 
@@ -12,6 +11,8 @@ from mxwire.host import AsyncHost, Host
 from mxwire.link import FaultyLink, MemoryNetwork
 from mxwire.link.faults import Faults
 from mxwire.protocol import Status
+
+from .exchanges import content
 
 SIZES = [0, 10, 100, 3000, 30_000, 400_000] * 2
 PATIENCE = 60.0
@@ -21,10 +22,6 @@ FAULTS = {
     "reordering": Faults(reorder=0.1),
     "all": Faults(loss=0.03, duplicate=0.05, reorder=0.05, delay=0.0005),
 }
-
-
-def content(number: int, size: int) -> bytes:
-    return Random(number).randbytes(size)
 
 
 def links(faults: Faults) -> list[FaultyLink]:
@@ -41,10 +38,10 @@ def test_every_message_arrives_once_and_as_it_was(faults):
         one, two = alpha.open_endpoint(), beta.open_endpoint(3)
         partner = one.connect("beta", 3, timeout=PATIENCE)
         with ThreadPoolExecutor(1) as pool:
-            sent = [one.issend(partner, content(number, size), number) for number, size in enumerate(SIZES)]
+            sent = [one.issend(partner, content(size, number), number) for number, size in enumerate(SIZES)]
             ended = pool.submit(one.wait_all, sent, PATIENCE)
             for number, size in reversed(list(enumerate(SIZES))):
-                assert bytes(two.receive(number, timeout=PATIENCE)) == content(number, size)
+                assert bytes(two.receive(number, timeout=PATIENCE)) == content(size, number)
             assert ended.result() == [Status.SUCCESS] * len(SIZES)
         one.flush(PATIENCE)
         assert two.iprobe() is None and one.undelivered == 0
@@ -60,9 +57,9 @@ def test_the_asyncio_face_recovers_from_losses_as_well():
             beta.add_peer(ends[0].address, "alpha")
             one, two = alpha.open_endpoint(), beta.open_endpoint(3)
             partner = await one.connect("beta", 3, timeout=PATIENCE)
-            sent = [one.isend(partner, content(number, size), number) for number, size in enumerate(SIZES)]
+            sent = [one.isend(partner, content(size, number), number) for number, size in enumerate(SIZES)]
             for number, size in enumerate(SIZES):
-                assert bytes(await two.receive(number, timeout=PATIENCE)) == content(number, size)
+                assert bytes(await two.receive(number, timeout=PATIENCE)) == content(size, number)
             await one.wait_all(sent, PATIENCE)
             await one.flush(PATIENCE)
 

@@ -14,12 +14,9 @@ from mxwire.link import MemoryNetwork
 from mxwire.protocol import Status
 
 from .conftest import PATIENCE
+from .exchanges import content
 
 SIZES = [0, 1, 32, 33, 128, 129, 4096, 4097, 32768, 32769, 200_001]
-
-
-def content(size: int, seed: int = 0) -> bytes:
-    return bytes((each * 7 + seed) & 0xFF for each in range(256)) * (size // 256 + 1)
 
 
 @contextmanager

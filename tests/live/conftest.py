@@ -33,3 +33,9 @@ def shared_laboratory(_namespaces_work: None) -> Iterator[Laboratory]:
     """The same for all tests of a module."""
     with Laboratory() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
+    """One cable of MTU 9000 for all tests of a module, which leave it as it is."""
+    return shared_laboratory.pair(9000)

@@ -15,17 +15,12 @@ from mxwire.protocol import Status
 
 from .far import FarProcess
 from .hosts import PATIENCE, Joined, LivePair, content, near_and_far, suffer, suffered
-from .namespaces import Laboratory, Port
+from .namespaces import Port
 
 SIZES = [0, 100, 5000, 32768, 40_000, 150_000]
 ROUNDS = 30
 VERY_BAD = Faults(loss=0.1, duplicate=0.1, reorder=0.1)
 numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
-    return shared_laboratory.pair(9000)
 
 
 @pytest.fixture(scope="module")

@@ -40,12 +40,6 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 Cable = tuple[Port, Port]
 
 
-@pytest.fixture(scope="module")
-def wire(shared_laboratory: Laboratory) -> Cable:
-    """One cable of MTU 9000 for all tests here."""
-    return shared_laboratory.pair(9000)
-
-
 @contextmanager
 def sinking(port: Port, *options: str) -> Iterator[Running]:
     running = start(port, "linerate sink", "--json", *options)
@@ -67,8 +61,8 @@ def summary(done: Any) -> dict[str, Any]:
 
 
 @pytest.mark.realtime
-def test_every_frame_of_each_kind_is_counted_and_checked(wire: Cable) -> None:
-    sender, receiver = wire
+def test_every_frame_of_each_kind_is_counted_and_checked(ports: Cable) -> None:
+    sender, receiver = ports
     with sinking(receiver, "--check", "all") as sink:
         for kind in ("TINY", "SMALL", "MEDIUM", "PULL", "PULL_REPLY", "mix"):
             done = generate(sender, "--frame", kind, "--rate", "10000/s", "-c", 600, "--streams", 3)
@@ -84,16 +78,16 @@ def test_every_frame_of_each_kind_is_counted_and_checked(wire: Cable) -> None:
 
 
 @pytest.mark.realtime
-def test_frames_of_a_capture_are_sent_and_counted(wire: Cable) -> None:
-    sender, receiver = wire
+def test_frames_of_a_capture_are_sent_and_counted(ports: Cable) -> None:
+    sender, receiver = ports
     with sinking(receiver):
         done = generate(sender, "--frame", CAPTURES / "mxoe-every-type.pcap", "--rate", "10000/s", "-c", 800)
     assert (done.code, summary(done)["sink"]["received"], summary(done)["sink"]["altered"]) == (0, 800, 0)
 
 
-def test_frames_that_are_lost_on_the_path_are_counted_there(wire: Cable) -> None:
+def test_frames_that_are_lost_on_the_path_are_counted_there(ports: Cable) -> None:
     """The receiver's interface is down for a moment, so frames vanish between both sides."""
-    sender, receiver = wire
+    sender, receiver = ports
     with sinking(receiver) as sink:
         running = start(sender, "linerate generate", "--json", "--rate", "5000/s")
         running.until('"begin"')
@@ -124,8 +118,8 @@ def _counted_some(port: Port) -> None:
             assert time.monotonic() < end
 
 
-def test_foreign_frames_at_full_rate_are_counted_apart(wire: Cable) -> None:
-    sender, receiver = wire
+def test_foreign_frames_at_full_rate_are_counted_apart(ports: Cable) -> None:
+    sender, receiver = ports
     with sinking(receiver) as sink:
         with sender.namespace.inside():
             link = PacketLink.open(sender.interface)
@@ -143,8 +137,8 @@ def test_foreign_frames_at_full_rate_are_counted_apart(wire: Cable) -> None:
     assert ended["foreign"] > 0 and ended["runs"] == 1
 
 
-def test_a_sink_that_dies_leaves_the_results_so_far(wire: Cable) -> None:
-    sender, receiver = wire
+def test_a_sink_that_dies_leaves_the_results_so_far(ports: Cable) -> None:
+    sender, receiver = ports
     with sinking(receiver) as sink:
         running = start(sender, "linerate generate", "--json", "--rate", "2000/s", "--duration", "3")
         running.until('"begin"')
@@ -200,8 +194,8 @@ def test_an_interface_that_is_removed_ends_the_sink_with_its_results(laboratory:
     assert "the interface is gone" in "".join(sink.complained)
 
 
-def test_mistakes_are_one_line(wire: Cable) -> None:
-    sender, receiver = wire
+def test_mistakes_are_one_line(ports: Cable) -> None:
+    sender, receiver = ports
     other = receiver.address.hex(":")
     for options, words in (
         (("--timeout", "0.3"), "no sink answers on veth0 within 0.3 s"),
@@ -242,8 +236,8 @@ def test_generator_and_sink_of_two_machines_meet_through_a_switch(laboratory: La
     assert json.loads(done.out.splitlines()[0])["sink"]["address"] == far.address.hex(":")
 
 
-def test_the_sink_ends_after_its_runs_and_reports_flaws(wire: Cable) -> None:
-    sender, receiver = wire
+def test_the_sink_ends_after_its_runs_and_reports_flaws(ports: Cable) -> None:
+    sender, receiver = ports
     running = start(receiver, "linerate sink", "--runs", "1", "--strict")
     running.until("sink at")
     assert generate(sender, "-c", 100, "--rate", "1000/s").code == 0
@@ -252,8 +246,8 @@ def test_the_sink_ends_after_its_runs_and_reports_flaws(wire: Cable) -> None:
     assert "100 frames" in text and "lost 0, duplicated 0, reordered 0, altered 0" in text
 
 
-def test_without_privileges_the_capability_is_named(wire: Cable) -> None:
-    sender, _ = wire
+def test_without_privileges_the_capability_is_named(ports: Cable) -> None:
+    sender, _ = ports
     command = sender.namespace.command("setpriv", "--bounding-set", "-all", "--inh-caps", "-all", "true")
     if subprocess.run(command, check=False, capture_output=True).returncode:
         pytest.skip("setpriv cannot drop capabilities here")
@@ -271,14 +265,14 @@ def test_without_privileges_the_capability_is_named(wire: Cable) -> None:
 
 
 @pytest.fixture(scope="module")
-def xdp_wire(wire: Cable) -> Cable:
+def xdp_wire(ports: Cable) -> Cable:
     """The cable, if this kernel has BPF and AF_XDP for this process."""
-    with wire[1].namespace.inside():
+    with ports[1].namespace.inside():
         try:
-            XdpLink.open(wire[1].interface).close()
+            XdpLink.open(ports[1].interface).close()
         except LinkError as error:
             pytest.skip(str(error))
-    return wire
+    return ports
 
 
 @pytest.mark.parametrize(
@@ -519,8 +513,8 @@ def test_live_frames_that_do_not_arrive_end_a_test(xdp_wire: Cable) -> None:
 
 
 @pytest.mark.parametrize("test", ["throughput", "latency", "loss", "burst"])
-def test_every_test_measures_each_length_in_two_namespaces(wire: Cable, tmp_path: Path, test: str) -> None:
-    sender, receiver = wire
+def test_every_test_measures_each_length_in_two_namespaces(ports: Cable, tmp_path: Path, test: str) -> None:
+    sender, receiver = ports
     far = f"{receiver.namespace.name}/{receiver.interface}"
     options: list[object] = ["--to", far, "--sizes", "60,4128", "--duration", "0.05"]
     options += ["--resolution", "20%", "--repetitions", 1, "--accept-loss", "90%", "--json", "--csv", tmp_path / "csv"]
@@ -549,8 +543,8 @@ def _no_sink(port: Port) -> bool:
     return len(port.namespace.run("cat", "/proc/net/packet").stdout.splitlines()) == 1
 
 
-def test_requirements_decide_the_exit_code(wire: Cable) -> None:
-    sender, receiver = wire
+def test_requirements_decide_the_exit_code(ports: Cable) -> None:
+    sender, receiver = ports
     far = f"{receiver.namespace.name}/{receiver.interface}"
     options = ("burst", "--to", far, "--sizes", "60", "--duration", "0.05", "--repetitions", 1)
     assert measure(sender, *options, "--require", "60:>=1").code == 0
@@ -559,8 +553,8 @@ def test_requirements_decide_the_exit_code(wire: Cable) -> None:
     assert "does not meet >=100000000" in failed.err
 
 
-def test_an_interrupted_test_keeps_its_results(wire: Cable) -> None:
-    sender, receiver = wire
+def test_an_interrupted_test_keeps_its_results(ports: Cable) -> None:
+    sender, receiver = ports
     far = f"{receiver.namespace.name}/{receiver.interface}"
     running = start(
         sender,
@@ -593,8 +587,8 @@ def test_a_test_whose_interface_goes_down_is_incomplete(laboratory: Laboratory, 
     assert "prog/xdp" not in receiver.namespace.ip("link", "show", "dev", receiver.interface)
 
 
-def test_a_killed_test_takes_its_sink_with_it(wire: Cable) -> None:
-    sender, receiver = wire
+def test_a_killed_test_takes_its_sink_with_it(ports: Cable) -> None:
+    sender, receiver = ports
     far = f"{receiver.namespace.name}/{receiver.interface}"
     running = start(sender, "linerate test loss", "--to", far, "--json", "--duration", "5")
     running.until('"begin"')
@@ -602,9 +596,9 @@ def test_a_killed_test_takes_its_sink_with_it(wire: Cable) -> None:
     _wait_until_alone(receiver)
 
 
-def test_the_sink_of_a_test_that_has_ended_does_not_start(wire: Cable) -> None:
+def test_the_sink_of_a_test_that_has_ended_does_not_start(ports: Cable) -> None:
     """The test may be killed while its sink still starts."""
-    _, receiver = wire
+    _, receiver = ports
     other = "1"
     done = mxwire(receiver, "linerate sink", "--with-parent", other)
     assert (done.code, done.out) == (INTERRUPTED, "")
@@ -617,8 +611,8 @@ def _wait_until_alone(port: Port) -> None:
         time.sleep(0.05)
 
 
-def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
-    sender, receiver = wire
+def test_mistakes_of_tests_are_one_line(ports: Cable) -> None:
+    sender, receiver = ports
     far = f"{receiver.namespace.name}/{receiver.interface}"
     for options, words in (
         (("--to", "nothing0"), "--to nothing0: there is no interface 'nothing0'"),
@@ -676,8 +670,8 @@ def test_a_small_buffer_limits_the_incast(laboratory: Laboratory) -> None:
 
 
 @pytest.mark.parametrize("echo", [True, False])
-def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, tmp_path: Path, echo: bool) -> None:
-    sender, receiver = wire
+def test_messages_at_a_rate_are_delivered_to_a_host(ports: Cable, tmp_path: Path, echo: bool) -> None:
+    sender, receiver = ports
     side = "--echo" if echo else "--sink"
     serving = start(receiver, "serve", side, "--name", "beta:0")
     try:
@@ -698,8 +692,8 @@ def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, tmp_path: Path,
         assert all(one["retransmitted"] >= 0 for one in each["trials"])
 
 
-def test_a_host_that_does_not_answer_is_one_line(wire: Cable) -> None:
-    done = measure(wire[0], "messages", "--to", "nobody", "--timeout", "0.1")
+def test_a_host_that_does_not_answer_is_one_line(ports: Cable) -> None:
+    done = measure(ports[0], "messages", "--to", "nobody", "--timeout", "0.1")
     assert done.code == 2 and "nobody" in done.err and done.err.count("\n") == 1, done
 
 

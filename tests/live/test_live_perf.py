@@ -19,7 +19,7 @@ from tests.cli.support import ROOT
 
 from .commands import INTERRUPTED, mxwire, running
 from .hosts import PATIENCE, open_host
-from .namespaces import Laboratory, Port
+from .namespaces import Port
 
 LINE = re.compile(r"length +(\d+):\s+(\d+\.\d{3}) us\s+(\d+\.\d{2}) MB/s\s+(\d+\.\d{2}) MiB/s")
 FEW = ("-N", "3", "-W", "1", "-P", "0", "-E", "100000", "-M", "16")
@@ -30,11 +30,6 @@ PREEMPTED = re.compile(
 """Allowed, once, where a side polls: the CPUs may be busy with other tests."""
 NEVER_ENDING = ("-N", "5", "-W", "0", "-P", "0", "-E", "5000000", "-M", "1", "-I", "8")
 LENGTHS = [0, 1, 16, 256, 4096, 65536]
-
-
-@pytest.fixture(scope="module")
-def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
-    return shared_laboratory.pair(9000)
 
 
 def receiver(port, *options):

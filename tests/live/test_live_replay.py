@@ -23,12 +23,6 @@ PATIENCE = "30"
 Cable = tuple[Port, Port]
 
 
-@pytest.fixture(scope="module")
-def wire(shared_laboratory: Laboratory) -> Cable:
-    """One cable of MTU 9000 for all tests here."""
-    return shared_laboratory.pair(9000)
-
-
 def replay(port: Port, capture: str, *options: object) -> Any:
     return mxwire(port, "replay", CAPTURES / capture, *options)
 
@@ -50,8 +44,8 @@ def summary(done: Any) -> dict[str, Any]:
 # Raw.
 
 
-def test_all_frames_arrive_in_order_and_unchanged(wire: Cable) -> None:
-    sender, receiver = wire
+def test_all_frames_arrive_in_order_and_unchanged(ports: Cable) -> None:
+    sender, receiver = ports
     with receiver.namespace.inside():
         link = PacketLink.open(receiver.interface, promiscuous=True)
     with link:
@@ -66,8 +60,8 @@ def test_all_frames_arrive_in_order_and_unchanged(wire: Cable) -> None:
     assert reported["late_mean_us"] >= 0 and reported["elapsed_us"] >= reported["requested_us"] == 8650.0
 
 
-def test_answers_are_reported_by_type(wire: Cable) -> None:
-    sender, receiver = wire
+def test_answers_are_reported_by_type(ports: Cable) -> None:
+    sender, receiver = ports
     with serving(receiver, "--endpoint", 3, "--echo"):
         # A host that announces itself is queried for its name.
         options = ("--type", "RAW", "--host", A, "--map", f"{A}=self", "--top-speed", "--linger", 3, "--json")
@@ -85,11 +79,11 @@ def test_frames_that_are_too_long_are_refused_before_any_is_sent(laboratory: Lab
     assert done.code == 2 and "veth0: its MTU is 1500, and the recorded hosts sent up to 4130 bytes" in done.err
 
 
-def test_ctrl_c_ends_it_with_a_summary(wire: Cable) -> None:
-    sender, _ = wire
+def test_ctrl_c_ends_it_with_a_summary(ports: Cable) -> None:
+    sender, _ = ports
     replaying = start(sender, "replay", CAPTURES / "mxoe-connect.pcap", "--loop", "0", "--json")
-    with wire[1].namespace.inside():
-        link = PacketLink.open(wire[1].interface, promiscuous=True)
+    with ports[1].namespace.inside():
+        link = PacketLink.open(ports[1].interface, promiscuous=True)
     with link:
         # Frames of more than one call: the first may be interrupted before they are counted.
         for _ in range(20):
@@ -110,11 +104,11 @@ def test_ctrl_c_ends_it_with_a_summary(wire: Cable) -> None:
         ("mxoe-connect.pcap", "--sink"),
     ],
 )
-def test_a_host_of_a_capture_is_played_to_a_live_one(wire: Cable, tmp_path: Path, capture: str, mode: str) -> None:
+def test_a_host_of_a_capture_is_played_to_a_live_one(ports: Cable, tmp_path: Path, capture: str, mode: str) -> None:
     kept = tmp_path / "kept.pcapng"
-    with serving(wire[1], "--endpoint", 3, mode):
+    with serving(ports[1], "--endpoint", 3, mode):
         options = ("--as", A, "--target", "beta:0", "--key", "0x12345678", "--timeout", PATIENCE, "--json", "-w", kept)
-        done = replay(wire[0], capture, *options)
+        done = replay(ports[0], capture, *options)
     assert done.code == 0, done.out + done.err
     reported = summary(done)
     assert reported["came"] == reported["expected"] > 0 and reported["skipped"] == 0
@@ -123,32 +117,32 @@ def test_a_host_of_a_capture_is_played_to_a_live_one(wire: Cable, tmp_path: Path
     assert verified.code == 0, verified.out
 
 
-def test_actions_of_another_application_are_not_faults_of_the_host(wire: Cable) -> None:
-    with serving(wire[1], "--endpoint", 3, "--echo"):
-        done = replay(wire[0], "mxoe-truncated.pcap", "--as", A, "--timeout", PATIENCE, "--json")
+def test_actions_of_another_application_are_not_faults_of_the_host(ports: Cable) -> None:
+    with serving(ports[1], "--endpoint", 3, "--echo"):
+        done = replay(ports[0], "mxoe-truncated.pcap", "--as", A, "--timeout", PATIENCE, "--json")
     assert done.code == 0, done.out + done.err
     reported = summary(done)
     assert reported["differences"]["application"] > 0 == reported["differences"]["protocol"]
     assert reported["came"] == reported["expected"]
 
 
-def test_endpoint_and_key_of_the_live_host_may_be_others(wire: Cable) -> None:
-    with serving(wire[1], "--sink", "--endpoint", 7, "--key", "0xABCD"):
+def test_endpoint_and_key_of_the_live_host_may_be_others(ports: Cable) -> None:
+    with serving(ports[1], "--sink", "--endpoint", 7, "--key", "0xABCD"):
         options = ("--as", A, "--endpoint", 7, "--key", "0xABCD", "--timeout", PATIENCE, "--json")
-        done = replay(wire[0], "mxoe-burst.pcap", *options)
+        done = replay(ports[0], "mxoe-burst.pcap", *options)
         assert done.code == 0 and summary(done)["differences"]["protocol"] == 0, done.out + done.err
-        done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--timeout", PATIENCE)
+        done = replay(ports[0], "mxoe-burst.pcap", "--as", A, "--timeout", PATIENCE)
         assert done.code == 1 and "its endpoint 3 is not open" in " ".join(done.out.split())
 
 
-def test_a_missing_host_is_reported(wire: Cable) -> None:
-    done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--timeout", 1)
+def test_a_missing_host_is_reported(ports: Cable) -> None:
+    done = replay(ports[0], "mxoe-burst.pcap", "--as", A, "--timeout", 1)
     assert done.code == 2 and "no host was found within 1 s; nothing was heard" in done.err
-    done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--target", "02:00:00:00:00:77", "--timeout", 1)
+    done = replay(ports[0], "mxoe-burst.pcap", "--as", A, "--target", "02:00:00:00:00:77", "--timeout", 1)
     assert done.code == 1 and "it does not answer: no reply to a host query" in " ".join(done.out.split())
 
 
-def test_a_single_frame_is_not_repeated_at_a_pace_that_it_does_not_have(wire: Cable) -> None:
-    refused = replay(wire[0], "mxoe-connect.pcap", "--frames", "1", "--loop", "0")
+def test_a_single_frame_is_not_repeated_at_a_pace_that_it_does_not_have(ports: Cable) -> None:
+    refused = replay(ports[0], "mxoe-connect.pcap", "--frames", "1", "--loop", "0")
     assert refused.code == 2
     assert "a single frame has no recorded pace to repeat it at" in refused.err and "--rate 10/s" in refused.err

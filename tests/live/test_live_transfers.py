@@ -11,14 +11,9 @@ import pytest
 from mxwire.cli.notes import counted
 
 from .commands import INTERRUPTED, mxwire, running
-from .namespaces import Laboratory, Port
+from .namespaces import Port
 
 ALPHA = ("--name", "alpha:0")
-
-
-@pytest.fixture(scope="module")
-def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
-    return shared_laboratory.pair(9000)
 
 
 def receiving(port, *options):

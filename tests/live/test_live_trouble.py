@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from mxwire.host import HostError
+from tests.host.exchanges import content
 
 from .commands import INTERRUPTED, mxwire, running
 from .hosts import PATIENCE, open_endpoint, open_host
@@ -19,10 +20,6 @@ from .namespaces import Port
 
 ALPHA = ("--name", "alpha:0")
 SIZES = (0, 100, 5000, 32768, 100_000)
-
-
-def content(size: int) -> bytes:
-    return Random(size).randbytes(size)
 
 
 def echoed(endpoint, partner, sizes=SIZES):

@@ -22,7 +22,7 @@ from tests.host.exchanges import SIZES, exchange
 from . import bpf
 from .commands import CLI, LONGEST, mxwire, running
 from .hosts import open_endpoint
-from .namespaces import Laboratory, Port, as_nobody
+from .namespaces import Port, as_nobody
 
 LONG = 30.0
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -34,11 +34,6 @@ def _programs_work() -> None:
     why_not = bpf.missing()
     if why_not:
         pytest.skip(why_not)
-
-
-@pytest.fixture(scope="module")
-def ports(shared_laboratory: Laboratory) -> tuple[Port, Port]:
-    return shared_laboratory.pair(9000)
 
 
 @contextmanager
