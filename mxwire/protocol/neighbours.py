@@ -499,9 +499,9 @@ class Neighbour(LocalRoute):
         if len(record) < _HEAD:
             raise InvalidRecordError("a record without a whole head")
         head = _read_head(record)
-        kind, code, _, _, source, target, from_session, session, number, match, length = head
-        if kind in (_MESSAGE, _OFFER):
+        if head[0] in (_MESSAGE, _OFFER):
             return self._take_message(head, record)
+        kind, code, _, _, source, target, from_session, session, number, match, length = head
         if kind == _DATA:
             message = self.offers.get(number)
             if message is not None:
