@@ -11,7 +11,8 @@ is plain up to its first frame that is not; that one and its successors in the r
 
 1. *Lanes.* Each direction is a lane, and frames are sorted by conversation. The state of both lanes is read once
    (:func:`_lane`): what the next frames must contain for every tracker to take the branch of a new number, and for
-   every rule to be met. A lane with a pending restart, a gap or an unknown partner has no plain frames.
+   every rule to be met. A lane with a pending restart, a gap or an unknown partner has no plain frames. A stream may
+   begin in a run, with the number that the receiver requested.
 2. *Comparison.* Numbers are those of the first message plus the number of messages before it in the lane; acks are
    compared with the number of messages in the other lane. All frames are compared at once. Duplicates that the network
    made of messages and libacks are plain, too; retransmissions are left to the judge.
@@ -39,6 +40,7 @@ from mxwire.rules.state.streams import (
     Content,
     ObservedMessage,
     ObservedStream,
+    stream_from,
 )
 from mxwire.rules.vantage import Vantage, resend_delay_least, slack
 from mxwire.wire.enums import PacketType
@@ -127,13 +129,14 @@ _EXPECTED: Final = np.dtype(
     [
         ("next", "i8"), ("bits", "i8"), ("session", "i8"), ("index", "i8"), ("sends", "?"), ("acks", "?"),
         ("acknowledged", "i8"), ("outgoing", "i8"), ("kept", "i8"), ("acknum", "i8"), ("acknum_ns", "i8"),
-        ("reserved", "?"), ("first", "?"),
+        ("reserved", "?"), ("first", "?"), ("begins", "?"),
     ]
 )  # fmt: skip
 """The contents of plain frames of a lane, given the state before them: position of the next message and its session
 bits; session and index; whether messages and acks can be plain; the highest position that it has acknowledged, and that
 its partner has; number of remembered messages behind the latter; number and time of the last liback, ``_LONG_AGO`` if
-no frame can be a duplicate of it; whether the acks ``ABANDONED_DONE`` and ``FIRST_NUMBER`` report nothing."""
+no frame can be a duplicate of it; whether the acks ``ABANDONED_DONE`` and ``FIRST_NUMBER`` report nothing; whether its
+stream may begin."""
 
 
 def take(frames: PlainFrames, pairs: Pairs, data: Data, vantage: Vantage) -> NDArray[np.bool_]:
@@ -153,13 +156,15 @@ def take(frames: PlainFrames, pairs: Pairs, data: Data, vantage: Vantage) -> NDA
     known = [number for number, each in enumerate(flows) if each is not None]
     if not known:
         return np.zeros(len(order), np.bool_)
-    rows = [_lane(flow, vantage.from_start) for both in flows if both is not None for flow in both]
+    both_lanes = [flow for both in flows if both is not None for flow in both]
+    begun = {id(flow): stream for flow in both_lanes if (stream := _beginning(flow, vantage)) is not None}
+    rows = [_lane(flow, begun, vantage.from_start) for flow in both_lanes]
     expected[known] = np.array(rows, _EXPECTED).reshape(-1, 2)
     run = _JudgedRun(mine, begins, which, side, expected)
     taken = run.plain(flows, data, vantage)
     if not taken.all():
         run.keep(taken)
-    run.record(flows, data)
+    run.record(flows, begun, data)
     found = np.zeros(len(order), np.bool_)
     found[order] = taken
     return found
@@ -174,9 +179,20 @@ def _flows(frames: PlainFrames, at: int, pairs: Pairs) -> _Flows:
     return (flow, flow.back) if frames.lane[at] < frames.reverse[at] else (flow.back, flow)
 
 
-def _lane(flow: ObservedFlow, from_start: bool) -> tuple[Any, ...]:
-    """Return the row of ``_EXPECTED`` of a flow."""
-    stream, other, session, pair = flow.stream, flow.back.stream, flow.destination.session, flow.pair
+def _beginning(flow: ObservedFlow, vantage: Vantage) -> ObservedStream | None:
+    """Return the first stream of a flow, with the number that the receiver requested; None if that is unknown."""
+    session = flow.destination.session
+    known = None if session is None or vantage.from_start else flow.sessions.get(session)
+    if known is None or not known.starts or flow.stream is not None or flow.former is not None:
+        return None
+    return stream_from(known.starts[-1], session, flow.kept_behind, adopted=not flow.fresh)
+
+
+def _lane(flow: ObservedFlow, begun: dict[int, ObservedStream], from_start: bool) -> tuple[Any, ...]:
+    """Return the row of ``_EXPECTED`` of a flow; ``begun`` are the streams that may begin, by the identity of their
+    flows."""
+    stream, other = (each.stream or begun.get(id(each)) for each in (flow, flow.back))
+    session, pair = flow.destination.session, flow.pair
     if session is None:
         session = flow.acknum_session if stream is None else stream.session
     # A session that no frame announced is accepted in a capture that may have begun later (R-EP-02).
@@ -198,6 +214,7 @@ def _lane(flow: ObservedFlow, from_start: bool) -> tuple[Any, ...]:
         _LONG_AGO if flow.acknum_restart or flow.acknum_session != session else flow.acknum_ns,
         other is not None and _reserves(flow.back, other),
         other is not None and other.first & NUMBER_MASK == ABANDONED_NEXT,
+        id(flow) in begun,
     )
 
 
@@ -272,8 +289,11 @@ class _JudgedRun:
         self.sent, partners = self._order.before(self._sends)
         """Number of messages before each frame in its lane."""
         near = other["next"] + partners
-        self.position: _Integers = near + ((frames.ack - near + _HALF) & NUMBER_MASK) - _HALF
-        """Position that each frame acknowledges."""
+        # Without messages of the partner there is nothing to compare an ack with.
+        self.compared: NDArray[np.bool_] = (other["next"] > 0) & ~(other["begins"] & (partners == 0))
+        position: _Integers = near + ((frames.ack - near + _HALF) & NUMBER_MASK) - _HALF
+        self.position: _Integers = np.where(self.compared, position, _NONE)
+        """Position that each frame acknowledges; -1 if it acknowledges nothing."""
         position = self.position
         plain: NDArray[np.bool_] = (frames.session == mine["session"]) & (frames.index == mine["index"])
         number = frames.ack & NUMBER_MASK
@@ -281,8 +301,6 @@ class _JudgedRun:
         before = self._order.last(position, mine["acknowledged"])
         acks = ((frames.ack ^ other["bits"]) & SESSION_NUMBER_MASK == 0) & idle
         acks &= (position <= near) & (position >= before)
-        # Without messages of the partner there is nothing to compare an ack with.
-        self.compared: NDArray[np.bool_] = other["next"] > 0
         plain &= mine["acks"] & (acks | ~self.compared)
         mine_next = mine["next"] + self.sent - self._behind
         acknowledged = self._order.last(position, mine["outgoing"], other=True)
@@ -359,8 +377,9 @@ class _JudgedRun:
         self.compared, self._sends = self.compared[taken], self._sends[taken]
         self._behind = self._behind[taken]
 
-    def record(self, flows: Sequence[_Flows], data: Data) -> None:
-        """Advance the streams of all conversations."""
+    def record(self, flows: Sequence[_Flows], begun: dict[int, ObservedStream], data: Data) -> None:
+        """Advance the streams of all conversations; ``begun`` are those that may begin, by the identity of their
+        flows."""
         frames, lanes = self.frames, 2 * self.which + self.side
         order = np.argsort(lanes, kind="stable")
         if not len(order):
@@ -376,6 +395,13 @@ class _JudgedRun:
             sent,
             *(each[order[at]] for each in (self.position, frames.time_ns, frames.number)),
         )
+        for lane in lanes[begins[sent > 0]].tolist() if begun else ():
+            both = flows[lane >> 1]
+            assert both is not None
+            flow = both[lane & 1]
+            if flow.stream is None:
+                flow.stream = begun[id(flow)]
+                flow.restart = flow.forgot = False
         for lane, begin, end, count, *ack in zip(*(each.tolist() for each in columns), strict=True):
             both = flows[lane >> 1]
             assert both is not None
@@ -415,7 +441,7 @@ class _JudgedRun:
     def _acknowledge(self, flow: ObservedFlow, part: NDArray[np.intp], last: int, time_ns: int, number: int) -> None:
         """Record the acks of the frames ``part`` of a lane, the ``last`` of which is that of the frame ``number``."""
         stream = flow.back.stream
-        if stream is None:
+        if stream is None or last == _NONE:
             return
         if flow.acknowledged_stream is not stream:
             flow.acknowledged_stream = stream

@@ -138,6 +138,18 @@ def test_one_wrong_field_is_found_in_a_run(field, value, rules):
     assert {each.rule for each in Verification().observe(batches[0])} == rules
 
 
+def test_a_stream_may_begin_in_a_run():
+    """With the number that its receiver requested, and acks before the first message of the other direction."""
+    on = Stage().connect()
+    connects = len(on.sent)
+    on.send(on.a.tiny(lib_seqnum=1), on.a.tiny(lib_seqnum=2), on.b.liback(liback_lib_seqnum=2, liback_send_seq=2))
+    for position in range(1, 100):
+        on.send(on.b.tiny(lib_seqnum=position, lib_piggyack=3))
+    batch = FrameBatch.from_frames([raw for _, raw in on.sent], [time for time, _ in on.sent])
+    batches = [batch.part(0, connects), batch.part(connects, len(batch))]
+    assert alike([*Decoder().decode_all(batches)]) == len(batch) - connects
+
+
 def test_duplicates_are_judged_by_columns():
     """Of messages and libacks, of the same run and of the one before; a retransmission is left to the judge."""
     on = Stage().connect()
