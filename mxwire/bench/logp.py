@@ -154,7 +154,7 @@ class LogpStudy:
         with kept(self._recording, self._points):
             if self._stage.spins and not self._stage.virtual:
                 self._spin_error(possible[0])
-            turns = Turns(self._recording, self._options.progress)
+            turns = Turns(self._recording, self._options.progress, self._options.limit)
             # In virtual time all rounds are equal, so no round has to determine the length of the next.
             rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
             turns.play({each: partial(self._round, each) for each in possible}, rounds, warm_up=warm_up)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ class StudyOptions:
     """Called with a description of each step."""
     on_start: Callable[[Recording], object] = field(default=_ignore, compare=False)
     """Called with the recording before the first measurement, so that a caller can keep it after Ctrl-C."""
+    limit: float | None = None
+    """Time in seconds after which a part of the study begins no further round."""
 
     @property
     def warm_up(self) -> int:
@@ -196,18 +199,25 @@ def varied_points(
 class Turns:
     """Contestants that take turns; one that cannot play, or loses messages in all repetitions, is left out then.
 
-    If its side or rank has failed, the recording is partial.
+    If its side or rank has failed, the recording is partial. After ``limit`` seconds no further round begins.
     """
 
-    def __init__(self, recording: Recording, progress: Callable[[str], object] = lambda _: None) -> None:
+    def __init__(
+        self, recording: Recording, progress: Callable[[str], object] = lambda _: None, limit: float | None = None
+    ) -> None:
         self._recording = recording
         self._progress = progress
+        self._limit = limit
         self.out: set[str] = set()
         """Contestants that were left out."""
 
     def play(self, contestants: dict[str, Callable[[int], None]], rounds: int, *, warm_up: int) -> None:
         """Call each contestant once per round with the number of the round, which is negative while warming up."""
+        begun = time.monotonic()
         for number in range(-warm_up, rounds):
+            if number > 0 and self._limit is not None and time.monotonic() > begun + self._limit:
+                self._recording.remarks.append(f"{number} of {rounds} rounds: they took more than {self._limit:g} s")
+                return
             label = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
             order = list(contestants.items())
             for name, run in order if number % 2 == 0 else reversed(order):

@@ -182,7 +182,7 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
         return
     from mxwire.bench.claims.araki_1998 import COMPARED_MODELS, COMPARED_SIZES
     from mxwire.bench.logp import measure_logp
-    from mxwire.bench.models.comparison import compare_models
+    from mxwire.bench.models.comparison import LIMIT, compare_models
     from mxwire.bench.path import measure_path
     from mxwire.bench.stage import StageOptions, open_stage
 
@@ -195,7 +195,7 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
 
     def models(options: StudyOptions) -> None:
         with opened(compiled_folder()) as stage:
-            compare_models(stage, options, COMPARED_MODELS, COMPARED_SIZES)
+            compare_models(stage, replace(options, limit=LIMIT), COMPARED_MODELS, COMPARED_SIZES)
 
     yield "path", False, partial(measure_path, opened)
     yield "logp", False, logp

@@ -50,7 +50,9 @@ class ModelsOptions:
         type=click.Choice(["1", "2", "3"]),
         help="Print the choices of the libraries (1, 2), or LogP by stage (3).",
     )
-    compare: bool = flag_option("Measure LogP, three bandwidths and two patterns of the libraries.", "--compare")
+    compare: bool = flag_option(
+        "Measure LogP, three bandwidths and two patterns of the libraries, in three rounds by default.", "--compare"
+    )
     names: tuple[str, ...] = names_option("Libraries, separated by commas.", "--model", default="all", shown=True)
     sizes: tuple[int, ...] | None = option(
         "--sizes",
@@ -74,17 +76,25 @@ def models(given: ModelsOptions) -> None:
         return
     if not given.compare:
         raise MxwireError("nothing to do: add --table 1, 2 or 3, or --compare")
-    from mxwire.bench.models.comparison import compare_models, compared, comparison_blocks, comparison_figures
+    from mxwire.bench.models.comparison import (
+        LIMIT,
+        compare_models,
+        compared,
+        comparison_blocks,
+        comparison_figures,
+    )
 
     compared(given.names)
     opener = stage_opener(given.machine, given.memory, None, given.cable)
     bench = given.bench
+    # Rounds that the caller asks for have no limit.
+    limit = LIMIT if bench.rounds is None else None
     if bench.rounds is None and not bench.quick:
         bench = replace(bench, rounds=_ROUNDS)
 
     def measure(options: StudyOptions) -> Recording:
         with opener() as stage:
-            return compare_models(stage, options, given.names, given.sizes)
+            return compare_models(stage, replace(options, limit=limit), given.names, given.sizes)
 
     conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
 

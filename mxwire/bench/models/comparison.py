@@ -58,6 +58,10 @@ _MOST: Final = 100
 _FEWEST: Final = 2
 
 
+LIMIT: Final = 90.0
+"""Time in seconds for the rounds of LogP, and again for those of the rest, unless one round takes longer."""
+
+
 def compared(names: Sequence[str]) -> list[str]:
     """The carriers of a comparison, with the null model at the end; all if ``names`` are ``all``.
 
@@ -123,7 +127,8 @@ class ComparisonStudy:
                     contestants[f"{carrier}, patterns"] = partial(self._patterns, carrier, words)
         with kept(self._recording, self._points):
             rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
-            Turns(self._recording, self._options.progress).play(contestants, rounds, warm_up=warm_up)
+            turns = Turns(self._recording, self._options.progress, self._options.limit)
+            turns.play(contestants, rounds, warm_up=warm_up)
 
     def _play(self, role: str, carrier: str, sizes: list[int], **more: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         active, passive = self._stage.run(role, carrier=carrier, spin=self._spin, sizes=sizes, **more)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mxwire.bench.channels.carriers import check_carrier
@@ -85,6 +87,14 @@ def test_long_messages_of_a_library_without_flow_control_are_not_lost():
         recording = compare_models(stage, StudyOptions.of(1, True), ["null"], (1 << 20,))
     assert recording.complete and not recording.remarks
     assert [len(each.measurements) for each in recording.series if each.name in PATTERNS] == [2, 2]
+
+
+def test_no_round_begins_after_the_limit_and_all_contestants_have_the_same_number():
+    with MemoryStage() as stage:
+        recording = compare_models(stage, replace(StudyOptions.of(3, True), limit=0.0), ["pm"], (4, 65536))
+    assert recording.complete
+    assert recording.remarks == ["1 of 3 rounds: they took more than 0 s"] * 2
+    assert {len(each.samples) for series in recording.series for each in series.measurements} == {1}
 
 
 def test_two_senders_of_pm_do_not_wait_for_buffers_that_both_hold():
