@@ -212,11 +212,8 @@ def test_claims_about_logp_are_judged_by_its_recording():
     ]
     assert verdict_of("S1-F11-a", recording).outcome == "confirmed"
     # A claim about libraries is not judged by the kernel, and one about engines not by a cable without any.
-    assert verdict_of("S1-F6-b", recording).outcome == verdict_of("S1-F7-b", recording).outcome == "not applicable"
-    found = verdict_of("S1-F12-a", recording)
-    assert found.outcome == "not applicable" and "virtual cable" in found.numbers
-    recording.conditions = replace(recording.conditions, stage="machines")
-    assert verdict_of("S1-F12-a", recording).outcome == "refuted"
+    for number in ("S1-F6-b", "S1-F7-b", "S1-F12-a"):
+        assert verdict_of(number, recording).outcome == "not applicable"
     assert verdict_of("S1-D-d", recording).numbers.startswith("1 of 2 points")
     assert verdict_of("S1-D-e", recording).numbers.startswith("4 of 4 points agree")
     for name, mark in (("o_s", "methods differ"), ("o_r", "undecided")):

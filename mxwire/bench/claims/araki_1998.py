@@ -142,8 +142,8 @@ def place_of_data(_: ClaimEvidence) -> ClaimVerdict:
     return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
 
 
-def _bandwidth(carrier: str, kind: str, *, adapters: bool = False) -> Term:
-    return live("logp", BANDWIDTH, f"{carrier}, {kind}", _LENGTH, adapters=adapters)
+def _bandwidth(carrier: str, kind: str) -> Term:
+    return live("logp", BANDWIDTH, f"{carrier}, {kind}", _LENGTH)
 
 
 def _expected(carrier: str) -> Term:
@@ -300,8 +300,7 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         )
     ),
     "S1-F12-a": tuple(
-        Check(ratio(_bandwidth(each, "simultaneous", adapters=True), _bandwidth(each, "unidirectional")), least=1.1)
-        for each in _CARRIERS
+        Check(ratio(_rate(each, _LONG, BANDWIDTHS[2]), _rate(each, _LONG)), least=1.1) for each in _LIBRARIES
     ),
     "S1-D-a": search_for_messages,
     "S1-D-b": place_of_data,

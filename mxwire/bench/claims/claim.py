@@ -159,12 +159,10 @@ def _place(name: str, x: float, key: str) -> str:
     return f"{name} at {size_text(x)}" if key == "bytes" else f"{name} at {x:g} {key}"
 
 
-def live(study: str, series: str, name: str, x: float, *, adapters: bool = False) -> Term:
-    """A live measurement; with ``adapters`` only one between two machines is evidence."""
+def live(study: str, series: str, name: str, x: float) -> Term:
+    """A live measurement."""
 
     def term(evidence: ClaimEvidence) -> Quantity:
-        if adapters and evidence.recording(study).conditions.stage != "machines":
-            raise EvidenceError("it needs two machines (-i IF): a virtual cable has no adapters with engines")
         point = evidence.point(study, series, name, x)
         key = evidence.series(study, series).x_unit
         marked = (name,) if "disturbed" in point.marks else ()

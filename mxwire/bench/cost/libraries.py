@@ -8,19 +8,18 @@ core, which pays for the work that the layer counts in it: bytes that it copies,
 word by word, or in lines if the library combines writes. A frame is handed to the adapter at the moment of the call at
 which the layer emits it, so the adapter transfers the first packet of a message while the core copies the second.
 
-The adapter is the layer's queue of outgoing frames. Each takes its processor, a DMA transfer of the data that the core
-has not written, and the link, one after another; a frame leaves a station at max(arrival, end of the frame before) +
-cost. At the other side it takes the adapter's processor and a DMA transfer, and is handed to the layer, which may stop
-the link. The frames that a layer emits then, such as acks, take no time of the core. If a layer copies data when they
-arrive, the processor does so in its next call.
+The adapter is the layer's queue of outgoing frames. Its processor and its one DMA engine serve a frame at a time, of
+each direction in turn: for an outgoing frame a transfer of the data that the core has not written, then the link, one
+frame after another; for one that has arrived a transfer to memory, and the layer, which may stop the link. The frames
+that a layer emits then, such as acks, take no time of the core. If a layer copies data when they arrive, the processor
+does so in its next call.
 
 A call that cannot end yet is repeated when a frame has arrived, or when the adapter has taken one; until then the core
 is idle. No library progresses while its program works.
 
 Two costs are not counted but follow from the facts of a library: protection, which the core pays per message or the
 adapter per frame, and retransmission by the firmware. The rest is the model itself: its packets, tokens, credits, acks,
-announcements and windows. Each direction has a DMA engine of its own, where the adapter of 1998 shares one, so that the
-rates of both directions together are too high.
+announcements and windows.
 """
 
 from __future__ import annotations
@@ -36,14 +35,20 @@ from mxwire.bench.cost.tables import Costs
 from mxwire.bench.imb.communicator import Buffer, flat
 from mxwire.bench.models.catalogue import Model, model_of
 from mxwire.bench.models.header import HEADER, FrameKind, ModelFrame, packed
+from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import content
 from mxwire.bench.models.wire import RESET, AdapterInlet
 from mxwire.simulation.schedule import Schedule
+from mxwire.units import MILLISECOND
 
 WORD: Final = 4
 LINE: Final = 32
 """Bytes of a cache line, which write combining transfers at once."""
 _KIND_OFFSET: Final = 1
+_RESEND: Final = 50 * MILLISECOND
+"""Time after which frames are retransmitted: a window of them waits for the adapter in turn with those that arrive."""
+_OUT, _IN = range(2)
+"""Directions of frames at an adapter."""
 _FOR_ADAPTERS: Final = frozenset((FrameKind.ACK, FrameKind.NACK))
 """Frames that no host reads."""
 
@@ -89,6 +94,8 @@ class LibraryRank(ModelRank):
         facts = model.facts
         self._facts = facts
         self.layer = model.layer(rank, payload=model.payload)
+        if isinstance(self.layer.order, ReliableOrder):
+            self.layer.order.resend = _RESEND
         self.port = model.port(self.layer, (1 - rank, 0), copied=copied, size=size, depth=depth)
         self.peer: LibraryRank = self
         by_adapter = facts.protection == "v2p"
@@ -107,8 +114,11 @@ class LibraryRank(ModelRank):
         self._moved = (0, 0, 0, 0, 0)
         self._handed = 0
         """Time at which the core has handed the last frame to the adapter."""
-        self._adapter = self._link = self._delivery = 0.0
-        """Times at which the stations are free."""
+        self._link = 0.0
+        """Time at which the link is free."""
+        self._jobs: tuple[deque[tuple[int, Callable[[], object]]], ...] = deque(), deque()
+        """Frames that wait for the adapter, as times and continuations, by direction."""
+        self._direction, self._serving = _OUT, False
         self._held = 0
         """Delivered frames that the partner waits for, until the layer has taken them."""
         self._due: int | None = None
@@ -231,16 +241,21 @@ class LibraryRank(ModelRank):
 
     def _transmit(self, raw: bytes, length: int) -> None:
         """Transfer ``length`` bytes of a frame from memory, and send it."""
-        costs = self.costs
-        started = max(self.schedule.now, self._adapter) + self._frame + (costs.dma_start if length else 0.0)
-        self._adapter = started + length * costs.to_adapter
-        ready = started if self._facts.immediate else self._adapter
-        self._link = max(max(ready, self._link) + len(raw) * 8e9 / costs.line, self._adapter)
+        if not length:
+            self.release()
+        cost = self._frame + (self.costs.dma_start if length else 0.0) + length * self.costs.to_adapter
+        self._serve(_OUT, cost, lambda: self._send(raw, length))
+
+    def _send(self, raw: bytes, length: int) -> None:
+        """Put a frame on the link, after its transfer."""
+        now = self.schedule.now
+        begun = now - length * self.costs.to_adapter if self._facts.immediate else now
+        self._link = max(max(begun, self._link) + len(raw) * 8e9 / self.costs.line, now)
         # A sender whose message must be delivered waits for the transfer of its memory only.
         held = bool(length) and self._until_delivered
         self.schedule.at(round(self._link + self._transit), self.peer.arrive, raw, held)
-        if not held:
-            self.schedule.at(round(self._adapter) if length else self.schedule.now, self.release)
+        if length and not held:
+            self.release()
 
     def release(self) -> None:
         """Forget a frame that has left."""
@@ -249,11 +264,29 @@ class LibraryRank(ModelRank):
 
     def arrive(self, raw: bytes, held: bool) -> None:
         """Transfer a frame to memory, unless it is for the adapter; a sender waits until it is taken if ``held``."""
-        costs = self.costs
-        self._delivery = max(self.schedule.now, self._delivery) + self._frame
+        cost = self._frame
         if raw[_KIND_OFFSET] not in _FOR_ADAPTERS:
-            self._delivery += costs.dma_start + len(raw) * costs.from_adapter
-        self.schedule.at(round(self._delivery), self._deliver, raw, held)
+            cost += self.costs.dma_start + len(raw) * self.costs.from_adapter
+        self._serve(_IN, cost, lambda: self._deliver(raw, held))
+
+    def _serve(self, direction: int, cost: float, end: Callable[[], object]) -> None:
+        """Occupy the adapter for a time, in turn with frames of the other direction, and call ``end``."""
+        self._jobs[direction].append((round(cost), end))
+        self._next()
+
+    def _next(self) -> None:
+        other = 1 - self._direction
+        direction = other if self._jobs[other] else self._direction
+        if self._serving or not self._jobs[direction]:
+            return
+        self._serving, self._direction = True, direction
+        cost, end = self._jobs[direction].popleft()
+        self.schedule.at(self.schedule.now + cost, self._served, end)
+
+    def _served(self, end: Callable[[], object]) -> None:
+        self._serving = False
+        end()
+        self._next()
 
     def _deliver(self, raw: bytes, held: bool) -> None:
         self._held += held
