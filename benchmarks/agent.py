@@ -5,7 +5,7 @@
 Half round trips over a virtual cable between an echoing host and a program that has a host of its own, or is attached
 to an agent on its side (``mxwire agent``); all of them sleep while they wait. Then the ends: the time until a program
 notices that its agent was killed, and until the agent has closed the endpoint of a program that was killed, also with
-20,000 receives posted, or stopped; and the longest round trip of another program of this agent at this time. Needs
+100,000 receives posted, or stopped; and the longest round trip of another program of this agent at this time. Needs
 root, for the namespaces.
 """
 
@@ -139,7 +139,7 @@ def ended_program(near: NamespacePort, far: NamespacePort, how: signal.Signals, 
 
 
 def measure(benchmark: Benchmark) -> None:
-    receives = 100 if benchmark.quick else 20_000
+    receives = 100 if benchmark.quick else 100_000
     with cable() as (near, far):
         benchmark.play(
             "round trip", {name: partial(trips, near, far, way, benchmark.quick) for name, way in WAYS.items()}, 0.6

@@ -36,12 +36,15 @@ from mxwire.bench.overlap_programs import Answer
 from mxwire.bench.record import Conditions, Recording
 from mxwire.errors import MxwireError
 from mxwire.ethernet import SOURCE
+from mxwire.lab.machine import available_processors
 from mxwire.link.tap import Tap
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 LIVE_SIZES: Final = (RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 1 << 20)
 _REPETITIONS: Final = 5
 _IN_AGENT: Final = ("card", "match", "push")
+_PARTIES: Final = 4
+"""Two ranks with an agent each."""
 _COLLECTED: Final = 0.1
 """Seconds after a run within which the kernel hands over its last frames."""
 _HEADERS: Final = 64
@@ -73,6 +76,11 @@ class LiveOverlap(OverlapRanks):
         """Add the places of agents and the limit of threads; all ways of progress exist live."""
         where = "its application" if self.same else "the other side"
         recording.remarks.append(f"an agent runs on the processor of {where}, and the kernel handles its frames there")
+        if len(available_processors()) < _PARTIES and any(each in _IN_AGENT for each in study.progress):
+            recording.remarks.append(
+                "double buffering: both ranks work, and both have an agent; as there are no processors for "
+                f"{_PARTIES} parties, each agent takes time of a rank, so that its rate may be below that of library"
+            )
         if "thread" in study.progress:
             recording.remarks.append("thread: no progress before 10 ms after the last call")
         recording.facts[PROCESSORS] = self._parties

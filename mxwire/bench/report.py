@@ -33,6 +33,8 @@ _MARKERS: Final = {
     "D": "M18 2l4 4-4 4-4-4z",
 }
 """Points of curves as matplotlib calls them, and as paths in the middle of a line of 36 by 12."""
+_LABEL_LINE: Final = 36
+"""Maximum number of characters of a vertical axis's name and unit in one line."""
 _LEGEND_INSIDE: Final = 6
 """Maximum number of curves whose legend fits within the axes."""
 _PANEL: Final = 3.2
@@ -251,7 +253,9 @@ def draw_series(
         if marked:
             axes.plot(*zip(*marked, strict=True), linestyle="", marker=marker, ms=4, mfc="white", mec=colour)
         values += medians
-    axes.set_ylabel(f"{series.name}, {series.unit}")
+    # A long label in one line would reach into the next panel.
+    separator = ", " if len(series.name) + len(series.unit) <= _LABEL_LINE else ",\n"
+    axes.set_ylabel(f"{series.name}{separator}{series.unit}")
     if not values:
         return
     if limits:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.resources import files
@@ -17,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from mxwire.bench.intranode import process_file
 from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.counters import PAGE_FAULTS, EventCounter, ProbedBuffer, missing_counter
-from mxwire.bench.intranode.mechanism import MechanismError, Piece, Pool
+from mxwire.bench.intranode.mechanism import MechanismError, Piece, Pool, SharedFlags
 from mxwire.bench.intranode.memory import MEMORIES, KeptPool, pool_of
 from mxwire.bench.intranode.registration import PinnedPages, RegistrationCache, registration_times
 from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
@@ -219,6 +221,44 @@ def locked_kib() -> int:
     found = re.search(r"VmLck:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1])
+
+
+def test_ptrace_stops_its_target_while_it_reads_and_other_reads_do_not(monkeypatch):
+    """A process that counts in shared memory."""
+    flags = SharedFlags(1)
+    content = Pool(100, full=True).piece(0, 100)
+    child = os.fork()
+    if not child:
+        while True:
+            flags.set(0, flags.get(0) + 1)
+    try:
+        flags.wait_least(0, 1)
+        counted: list[int] = []
+        read = process_file._read
+
+        def watched(descriptor: int, piece: Piece, address: int) -> None:
+            before = flags.get(0)
+            if isinstance(reader, process_file.PtraceGet):
+                time.sleep(0.05)
+            else:
+                flags.wait_least(0, before + 1)
+            counted.append(flags.get(0) - before)
+            read(descriptor, piece, address)
+
+        monkeypatch.setattr(process_file, "_read", watched)
+        for kind in (process_file.PtraceGet, process_file.ProcessFile):
+            reader = kind()
+            reader.join(1, child)
+            reader.start()
+            taken = Pool(100, full=False).piece(0, 100)
+            reader.move(taken, content.address)
+            assert taken.view == content.view
+            reader.close()
+            flags.wait_least(0, flags.get(0) + 1)
+        assert counted[0] == 0 < counted[1]
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_registered_memory_is_pinned_until_it_is_released():

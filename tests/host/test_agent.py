@@ -359,6 +359,21 @@ def test_a_program_that_makes_no_calls_loses_frames_when_the_ring_is_full(interf
         assert all(each.done for each in sends)
 
 
+def test_a_send_returns_before_the_agent_has_copied(interface):
+    """As from an adapter: the agent, which is stopped, copies between the memories of its programs later."""
+    with agent_program(interface, "alpha") as agent, Host.open(interface, agent=True, background=False) as host:
+        endpoint = host.open_endpoint(1)
+        content, memory = Random(1).randbytes(1_000_000), bytearray(1_000_000)
+        own = endpoint.own_partner
+        agent.send_signal(signal.SIGSTOP)
+        os.waitpid(agent.pid, os.WUNTRACED)
+        posted, send = endpoint.ireceive(3, buffer=memory), endpoint.isend(own, content, 3)
+        assert not send.done and not any(memory)
+        agent.send_signal(signal.SIGCONT)
+        endpoint.wait_all([posted, send], PATIENCE)
+        assert memory == content
+
+
 @pytest.mark.parametrize("progress", ["match", "card"])
 @pytest.mark.parametrize("copies", [1, 2])
 def test_programs_put_into_and_get_from_registered_memory(interface, copies, progress):
