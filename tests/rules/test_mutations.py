@@ -28,7 +28,7 @@ SENT = {
     "R-PUL-12": Mutant(
         "every PULL answered twice",
         "R-PUL-12",
-        "HostInterface._take_pull",
+        "TransferPort._take_pull",
         _ANSWERED,
         f"{_ANSWERED}\n{_ANSWERED}",
     ),
