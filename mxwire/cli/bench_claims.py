@@ -86,10 +86,10 @@ def claims(options: ClaimsOptions) -> None:
     """Judge the claims of the papers on user-space communication by studies of this machine."""
     end_like_interrupt()
     from mxwire.bench.claims.claim import ClaimEvidence, record_of
-    from mxwire.bench.claims.page import claim_blocks, conditions_blocks, judged, page, read_evidence
+    from mxwire.bench.claims.page import claim_blocks, conditions_blocks, judged, page, read_evidence, selected
     from mxwire.report.document import show
 
-    judged(ClaimEvidence([]), options.names)
+    selected(options.names)
     bench = BenchOptions(options.rounds, options.quick, options.as_json, options.write, None, options.html)
     bench.check(live=not options.sources and not options.model_only)
     if options.markdown is not None:

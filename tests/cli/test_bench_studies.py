@@ -87,7 +87,7 @@ def test_a_stalled_study_of_claims_costs_neither_its_beginning_nor_the_others(tm
 
     path = tmp_path / "claims.jsonl"
     monkeypatch.setattr(ModelRanks, "measure", stalling(ModelRanks.measure))
-    monkeypatch.setattr(library_study, "LibraryPair", stall)
+    monkeypatch.setattr(library_study, "_compute", stall)
     done = CliRunner().invoke(claims, ["S1", "S2", "--model-only", "--quick", "-w", str(path)])
     assert done.exit_code == 1, done.output
     assert "model: partial: ended early: rank 1's side: no answer within 15 s" in done.stderr

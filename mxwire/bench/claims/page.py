@@ -39,28 +39,27 @@ CLAIMS: Final = tuple(_read_claims())
 
 
 def judged(evidence: ClaimEvidence, names: Iterable[str] = ()) -> list[tuple[Claim, ClaimVerdict]]:
-    """The claims whose identifiers begin with one of ``names``, with their verdicts.
+    """The claims that ``names`` select, with their verdicts. Raises as :func:`selected`."""
+    return [(claim, claim.verdict(evidence)) for claim in selected(names)]
+
+
+def selected(names: Iterable[str] = ()) -> list[Claim]:
+    """The claims whose identifiers begin with one of ``names``, or all without names.
 
     Raises :class:`~mxwire.errors.MxwireError` for a name with which no identifier begins.
     """
-    wanted = list(names)
-    for each in wanted:
-        if not list(selected([each])):
-            known = [claim.number for claim in selected([])]
+    chosen: set[str] = set()
+    for each in names:
+        name = each.upper()
+        found = {claim.number for claim in CLAIMS if f"{claim.number}-".upper().startswith(f"{name}-")}
+        if not found:
+            known = [claim.number for claim in CLAIMS]
             raise MxwireError(
-                f"no claim {each!r}{suggestion(each.upper(), [*TEXTS, *known])}: name one, like {known[-1]}, or all of "
+                f"no claim {each!r}{suggestion(name, [*TEXTS, *known])}: name one, like {known[-1]}, or all of "
                 f"a text: {', '.join(TEXTS)}"
             )
-    return [(claim, claim.verdict(evidence)) for claim in selected(wanted)]
-
-
-def selected(names: Iterable[str]) -> Iterator[Claim]:
-    """The claims whose identifiers begin with one of ``names``, or all without names."""
-    identifiers = [each.upper() for each in names]
-    for claim in CLAIMS:
-        number = claim.number.upper()
-        if not identifiers or any(number == each or number.startswith(f"{each}-") for each in identifiers):
-            yield claim
+        chosen |= found
+    return [claim for claim in CLAIMS if not chosen or claim.number in chosen]
 
 
 def read_evidence(paths: Iterable[Path]) -> ClaimEvidence:
