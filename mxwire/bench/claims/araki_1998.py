@@ -126,8 +126,8 @@ def stages_of_messages(_: ClaimEvidence) -> ClaimVerdict:
         single &= all(len(each) <= 1 for each in found)
         facts = model_of(carrier)[0].facts
         moved = [" and ".join(each) or "-" for each in found]
-        others = [f"{own} for {paper}" for own, paper in zip(moved, facts.stages, strict=True) if own != paper]
-        differs = f" (the table has others: {', '.join(others)})" if others else ""
+        others = [f"{paper} for {own}" for own, paper in zip(moved, facts.stages, strict=True) if own != paper]
+        differs = f" (the table has {', '.join(others)})" if others else ""
         texts.append(f"{facts.title} {', '.join(moved)}{differs}")
     return ClaimVerdict("confirmed" if single else "refuted", "; ".join(texts), "modelled")
 
