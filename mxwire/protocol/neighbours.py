@@ -25,10 +25,10 @@ WITHDRAWN  an endpoint has closed: its offers are void; or, with
 
 A buffered message is complete for its sender when its record is in the channel; there are no acks. The data of an OFFER
 reaches its receiver in one of three ways. If a receive matches at once, the data is taken from the OFFER and from DATA,
-which follows by itself up to 256 KiB, and else is requested with a PULL: two copies through the channel, which both
-processes make at the same time, take half as long as one by the kernel (``benchmarks/local.py``). If the sender does
-not run, and the channel stays empty for ``_PATIENCE`` looks, the receiver copies the rest out of the sender's memory if
-the channel can (one copy). An unexpected message is copied like this as a whole, or requested with a PULL.
+which follows by itself up to 256 KiB, and is requested with a PULL beyond that: two copies through the channel, which
+both processes make at the same time, take half as long as one by the kernel (``benchmarks/local.py``). If the sender
+does not run, and the channel stays empty for ``_PATIENCE`` polls, the receiver copies the rest out of the sender's
+memory if the channel can (one copy). An unexpected message is copied like this as a whole, or requested with a PULL.
 
 **Order.** The records of one endpoint to another one pass the same channel in the order of the sends. A record that the
 target cannot take now, because its library makes no progress and its ring is full, or because the unexpected queue is
@@ -75,7 +75,7 @@ endpoint number."""
 CARRIED_MAXIMUM: Final = 8 * DATA_MAXIMUM
 """Length in bytes of the longest message whose data follows its OFFER by itself: about as much as a channel holds."""
 _PATIENCE: Final = 512
-"""Looks for the data of a message in an empty channel before the rest is copied out of the sender's memory: longer than
+"""Polls of an empty channel for the data of a message before the rest is copied out of the sender's memory: longer than
 a sender that runs needs for a record."""
 _DESCRIPTION_MAXIMUM: Final = 8 + 16 * SEGMENTS_MAXIMUM
 RECORD_MAXIMUM: Final[int] = RECORD_HEAD.size + _DESCRIPTION_MAXIMUM + DATA_MAXIMUM
