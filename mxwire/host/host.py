@@ -347,12 +347,12 @@ class BaseHost:
                 lambda: driver.inspect(partial(host_state, self.core, started, self.clients))
             )
 
-    # Closing, in two steps, since the driver must leave the links before they are closed.
-
     @property
     def tokens(self) -> MemoryTokens:
         """Memory that programs of the agent register for each other."""
         return MemoryTokens(self.core)
+
+    # Closing, in two steps, since the driver must leave the links before they are closed.
 
     def _end(self) -> None:
         """Close all endpoints, and end all waits; the links stay open."""
