@@ -44,7 +44,7 @@ class MemoryTokens:
             return node.register_memory(Segments(memory, writable=True))
 
     def deregister(self, *tokens: int) -> None:
-        """Release registered memory of this host: any number of regions by one question to the agent."""
+        """Release registered memory of this host: up to 4,096 regions by one request to the agent."""
         with self._agent() as node:
             node.deregister_memory([checked_integer("token", each, _LARGEST) for each in tokens])
 

@@ -107,7 +107,7 @@ class AgentRegistrar:
         return self._tokens.register(piece.view)
 
     def release(self, tokens: Sequence[int]) -> None:
-        """Release regions by one question."""
+        """Release regions by one request."""
         self._tokens.deregister(*tokens)
 
 

@@ -1,10 +1,10 @@
 """Memory that applications of an agent register for each other: regions with tokens, as of Kaput and LiMIC.
 
 An application registers memory, and gets a token, a random number. It passes the token to other applications of the
-agent by a message, or in any other way; whichever has it can put data into the region and get data out of it. The agent
-copies, so that the application that has registered the memory continues to compute, and needs no permission for the
-others, nor they for it. A registration costs one question to the agent; a cache of them and a deferred release in bulk
-are up to the application.
+agent by a message, or in any other way; each that has the token can put data into the region and get data out of it.
+The agent copies, so that the application that has registered the memory continues to compute, and needs no permission
+for the others, nor they for it. A registration costs one request to the agent; a cache of them and a deferred release
+in bulk are up to the application.
 """
 
 from __future__ import annotations
