@@ -37,7 +37,7 @@ _KEPT: Final = 64
 class AgentProcess:
     """An agent in a process of its own, on an interface without a wire; ended by the process that has started it.
 
-    ``processor`` is its own where there is a third one, and otherwise the one that it may share (None: either).
+    It runs on a processor beside those of both sides; if there is none, on ``processor``, which it shares (None: any).
     """
 
     def __init__(self, interface: str, processor: int | None = None) -> None:
@@ -56,6 +56,7 @@ class AgentProcess:
         self._owner = os.getpid()
         with os.fdopen(reading, "rb") as ready:
             if not ready.read(1):
+                self.close()
                 raise MechanismError("the agent cannot start")
 
     def close(self) -> None:
