@@ -219,7 +219,7 @@ class AgentNode(Node):
     def _describe(self, memory: Segments) -> bytes:
         if not (self.in_place or self._shared):
             return b""
-        places = [each for each in memory.places() if each[1]]
+        places = memory.places()
         if not self.in_place and not (len(places) == 1 and self._is_shared(*places[0])):
             return b""
         return b"".join(PLACE.pack(*each) for each in places)

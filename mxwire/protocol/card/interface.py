@@ -18,9 +18,7 @@ from mxwire.native import quick_struct
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import EAGER_NUMBERS, fragment_struct
 from mxwire.protocol.card.pull import PullTimers
-from mxwire.protocol.card.replies import (
-    REPLY_FORM,
-)
+from mxwire.protocol.card.replies import REPLY_FORM
 from mxwire.protocol.card.transfers import DESTINATION_END, ETHERTYPE_BYTES, TYPE_END, TYPE_START, TransferPort
 from mxwire.protocol.corridor import (
     Arrival,
