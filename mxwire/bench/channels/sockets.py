@@ -170,7 +170,7 @@ class TcpChannel(_SocketChannel):
 
 
 class _DatagramChannel(_SocketChannel):
-    """Counts what it sends and receives."""
+    """A socket channel that counts the datagrams or frames that it sends and receives."""
 
     _sent = _received = 0
 

@@ -140,7 +140,7 @@ class VirtualChannel(Channel):
             self._post(len(self.buffer))
 
     def exchange(self, size: int) -> None:
-        """Post the receive before the send, where a library may want that: both sides may wait for it."""
+        """Send and receive; post the receive first, unless it is posted ahead, as both sides may wait for it."""
         if not self._ahead:
             self._post(size)
         super().exchange(size)

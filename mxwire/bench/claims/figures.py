@@ -142,7 +142,7 @@ def _rate(point: Measurement, unit: str) -> Measurement:
 
 
 def _library_figures(recording: Recording) -> Iterator[PageFigure]:
-    """Figures 4 to 8, and 10 to 12, each with the rate of the null model as the ceiling."""
+    """Figures 4 to 8, and figures 10 to 12, which have the rate of the null model as the ceiling."""
     live = "" if recording.conditions.virtual else ", live"
     paper = {} if live else _LIBRARY_POINTS
     parameters = [_in_place(each) for name in PARAMETERS if (each := recording.named(name)) is not None]

@@ -3,9 +3,9 @@
 Series are those of :mod:`mxwire.bench.logp` and, for Active Messages, of :mod:`mxwire.bench.models.comparison`, over
 ``size``. Carriers are the models as the paper used them: ``gam copied`` (its handler copies data to the program's
 memory), ``bip``, ``bip unsynchronised``, ``fm2``, ``pm`` (data in the library's buffers), ``vmmc2``, and ``null``. The
-paper announces receives of BIP where messages follow each other, so its half round trips, o_r and L are those of
-``bip unsynchronised``. Sizes are those of the paper and those next to the lengths at which a library changes from
-writing to DMA; longer messages have bandwidths only.
+paper has announced receives of BIP only where messages follow each other, so half round trips, o_r and L of BIP are
+those of ``bip unsynchronised``. Sizes are those of the paper and those next to the lengths at which a library changes
+from writing to DMA; longer messages have bandwidths only.
 
 The series ``transfers`` (MB/s, over ``size``) has the costs of the table as rates: the paper's figure 2. It is an input
 of the model, and no evidence for anything.
