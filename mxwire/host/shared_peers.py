@@ -224,8 +224,8 @@ class SharedPeerTable:
 
     @contextmanager
     def _changing(self) -> Iterator[bool]:
-        """Let no other process change addresses; False if one does so for too long, as if it was stopped, after which
-        it is not waited for again."""
+        """Let no other process change addresses; False if one does so for too long, as if it was stopped. Do not wait
+        for that process again until it has ended its change."""
         until = time.monotonic() + (0 if self._is_stuck else _CHANGED_FOR)
         while not self._file.try_lock(_CHANGE):
             if time.monotonic() > until:

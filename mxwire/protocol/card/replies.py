@@ -80,7 +80,7 @@ class Region:
         self.partner = partner
         """Address of the host to which the message is announced; no other host may pull it."""
         self.failed = False
-        """True if some of the message could not be read, so that its receiver has got other data."""
+        """True if some of the message could not be read, so that its receiver has received other data."""
         self.requested = 0
         """End of the furthest range that was requested, in bytes from the start of the region."""
 

@@ -124,7 +124,7 @@ static void request_ended(struct mxf_send *send, const mx_status_t *status)
 {
     struct mxf_connection *connection = send->connection;
     send->pending--;
-    /* Within a host, MX tells the sender, too, that the receive was too short. */
+    /* Within a host, the sender, too, gets the status that the receive was too short. */
     int failed = mxf_failed(status->code);
     if (failed) {
         send->error = mxf_error(status->code);
