@@ -164,7 +164,7 @@ def check_listeners(name: str, sockets: list[SocketListener], handlers: list[Ker
 def check_xdp(name: str, program: AttachedProgram | None, queues: int | None, refusal: str | None) -> DoctorFinding:
     """Report whether AF_XDP can be used, which takes all frames away from other programs.
 
-    ``refusal`` is the reason if it cannot be used.
+    ``queues`` is the number of receive queues; ``refusal`` is the reason if AF_XDP cannot be used.
     """
     if program is not None:
         which = "" if program.number is None else f" (bpftool prog show id {program.number})"

@@ -209,7 +209,7 @@ class PeerTable:
             raise LocalProtocolError(
                 Status.NO_RESOURCES,
                 f"the peer table is full ({self.maximum} entries, all in use)"
-                f"{'' if self._sharing is None else ', or another process has stopped while it changed the table'}: "
+                f"{'' if self._sharing is None else ', or another process was stopped while it changed the table'}: "
                 f"{mac_text(address)} not entered",
             )
         peer.name = name

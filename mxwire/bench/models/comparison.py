@@ -56,8 +56,6 @@ _SECTION_NS: Final = 5_000_000
 """Duration of each part of a point in a round, unless a few operations take longer."""
 _MOST: Final = 100
 _FEWEST: Final = 2
-
-
 LIMIT: Final = 90.0
 """Time in seconds for the rounds of LogP, and again for those of the rest, unless one round takes longer."""
 
