@@ -78,8 +78,9 @@ def _distinct(numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if int(numbers.max(initial=0)) >= _DIRECT:
         distinct, which = np.unique(numbers, return_inverse=True)
         return distinct, which
-    occurs = np.bincount(numbers) > 0
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
+    places = numbers.astype(np.intp)  # NumPy does not count unsigned integers of 64 bits.
+    occurs = np.bincount(places) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[places]
 
 
 def seconds_column(nanoseconds: NDArray[np.int64], digits: int = 9) -> Text:

@@ -101,3 +101,8 @@ def test_columns_side_by_side_are_the_texts_one_after_another(rows, same):
     numbers, texts = np.array([number for number, _ in rows], np.int64), [text for _, text in rows]
     found = rows_of(len(rows), described(hex, numbers), constant(same), chosen(texts))
     assert found == [f"{number:#x}{same}{text}".encode() for number, text in rows]
+
+
+def test_small_unsigned_numbers_of_64_bits_are_described():
+    """Like the match information of messages."""
+    assert rows_of(3, described(hex, np.array([5, 3, 5], np.uint64))) == [b"0x5", b"0x3", b"0x5"]
