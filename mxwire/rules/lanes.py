@@ -52,8 +52,8 @@ class LaneOrder:
         """Return which of the ``numbered`` frames carry a number that their lane had before, and how many numbers
         each is behind the next one of its lane.
 
-        ``next_`` is the position of the next number of the lane at the beginning. Behind a frame whose number is ahead
-        of the next one, the results are without meaning.
+        ``next_`` is the position of the next number of the lane at the beginning. After a frame whose number is ahead
+        of the next one, the results are undefined.
         """
         at = np.flatnonzero(numbered)
         lane = 2 * self.first[at] + self.side[at]

@@ -1,6 +1,6 @@
 """The rules that the host under test breaks in any frame, beside the expectations of the scenario.
 
-Scenarios deliberately send frames that break a rule. Excused are the answers of the host to such frames.
+Scenarios deliberately send frames that break a rule; the answers of the host to such frames are excused.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class LaneFrames:
     source: NDArray[np.uint64]
     destination: NDArray[np.uint64]
     kind: _Integers
-    """As in ``_LAYOUTS``, or ``REPEATED`` more."""
+    """As in ``_LAYOUTS``, plus ``REPEATED`` if the frame repeats a message."""
     ack: NDArray[np.uint16]
     session: NDArray[np.uint32]
     sequence: NDArray[np.uint16]

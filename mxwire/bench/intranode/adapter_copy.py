@@ -1,6 +1,6 @@
 """An agent as an adapter that copies between two programs, which are attached to it.
 
-*Adapter copy*: messages, as by the loopback of a card. *Token put* and *token get*: registered memory, as of Kaput and
+*Adapter copy*: messages, as by the loopback of a card. *Token put* and *token get*: registered memory, as in Kaput and
 LiMIC: a program registers memory once and passes its token, and the other one has the agent put or get data. Neither
 program's processor copies, and neither needs a permission for the other; the agent's does both.
 """

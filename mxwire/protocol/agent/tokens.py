@@ -1,4 +1,4 @@
-"""Memory that applications of an agent register for each other: regions with tokens, as of Kaput and LiMIC.
+"""Memory that applications of an agent register for each other: regions with tokens, as in Kaput and LiMIC.
 
 An application registers memory, and gets a token, a random number. It passes the token to other applications of the
 agent by a message, or in any other way; each that has the token can put data into the region and get data out of it.

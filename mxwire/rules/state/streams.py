@@ -39,10 +39,10 @@ data of a TINY or SMALL."""
 NO_REGION: Final = (0, 0, 0)
 """The region of a message that is not a RNDV."""
 PACKED: Final = Struct("<QqqiIBB32s")
-"""A TINY in memory of a tenth of its object's: match information, time, frame number, ack, session, length, captured
-bytes, and data."""
+"""A TINY in a tenth of the memory of its object: match information, time, frame number, ack, session, length, number of
+captured bytes, and data."""
 UNPACKED: Final = 0xFF
-"""Length in the place of a message that is not packed."""
+"""Length that stands for a message that is not packed."""
 NO_FRAGMENTS: Final[dict[int, tuple[int, int, bool]]] = {}
 """The fragments of a message that is not a MEDIUM."""
 
