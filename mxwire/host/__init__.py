@@ -3,7 +3,8 @@
 ``host.py`` and ``endpoint.py`` are the calls of an application, ``async_host.py`` and ``async_endpoint.py`` those for
 asyncio; ``waits.py`` has the conditions that they wait for. ``core.py`` connects links, engine and clock; the loops
 that run it, poll and sleep are in ``driver.py``. ``survey.py``, ``ping.py``, ``doctor.py`` and ``perf/``
-implement the commands ``discover``, ``ping``, ``doctor`` and ``perf``.
+implement the commands ``discover``, ``ping``, ``doctor`` and ``perf``; the texts of the doctor are in
+``findings.toml``.
 """
 
 from mxwire.host.async_endpoint import AsyncEndpoint
