@@ -9,7 +9,7 @@ from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import Dialect
 
 Watched = tuple[int, bytes]
-"""When a frame was seen in ns, and its bytes."""
+"""The time at which a frame was observed, in ns, and its bytes."""
 
 
 def findings(frames: Iterable[Watched], dialect: Dialect, vantage: Vantage) -> list[str]:

@@ -128,8 +128,8 @@ def _step(way: str, bound: str) -> Term:
 def _entries(way: str) -> int:
     """The calls of both libraries on which the data of a large message wait.
 
-    Each side looks at its library from time to time only, at times of its own. A look counts if its side sends a frame
-    then that the data of the message follow.
+    Each side polls its library at long intervals, not at the same time as the other side. A poll counts if its side
+    then sends a frame that precedes the data of the message.
     """
     fabric = ModelledOverlap(CLOVERTOWN, as_dialect("omx:9000")).fabric(way)
     assert isinstance(fabric, EndpointFabric)
