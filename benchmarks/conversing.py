@@ -69,10 +69,10 @@ def write_capture(path: Path, kind: str, frames: int, hosts: int = 2) -> None:
 
 
 def write_many(path: Path, frames: int, hosts: int) -> None:
-    """Write at least ``frames`` of the tiny messages of :func:`write_capture`, a million per second.
+    """Write at least ``frames`` frames of the tiny messages of :func:`write_capture`, without building each of them.
 
-    Only the first four rounds of each pair are built; in all further ones the numbers are those plus a multiple of
-    four. No pair has more than 16,000 rounds.
+    Only the first four rounds of each pair are built; all further ones repeat these with higher numbers. No pair has
+    more than 16,000 rounds.
     """
     pairs, cycle = hosts // 2, _CYCLE * (hosts // 2)
     write_capture(path, "tiny", _CONNECTS * pairs + cycle, hosts)
@@ -98,7 +98,7 @@ _STEPS = {
     **dict.fromkeys(("lib_seqnum", "lib_piggyack", "match_b", "liback.lib_seqnum", "liback.send_seq"), 4),
     "liback.acknum": 1,
 }
-"""Differences of fields from one four rounds to the next."""
+"""Differences of fields between four rounds and the next four."""
 _RECORD = np.dtype([("seconds", "<u4"), ("nanoseconds", "<u4"), ("lengths", "<u4", 2), ("frame", "u1", 60)])
 """A frame in the file: all have the least length."""
 _FILE_HEADER = 24
