@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -97,11 +96,7 @@ class CaptureOptions:
         if self.rotation("").rotates and target in (None, "-"):
             raise MxwireError("-C and -G start further files: name the first with -w FILE")
         if target is not None and shared.is_plain_pcap(target):
-            raise MxwireError(f"{target}: capture writes pcapng only: name it {_as_pcapng(target)}")
-
-
-def _as_pcapng(name: str) -> str:
-    return f"{Path(name.removesuffix('.gz').removesuffix('.zst')).stem}.pcapng"
+            raise MxwireError(f"{target}: capture writes pcapng only: name it {shared.as_pcapng(target)}")
 
 
 @click.command(cls=Command)

@@ -11,7 +11,7 @@ from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import argument, group, options_class, takes
-from mxwire.cli.options import FILE, DecodingOptions, flag_option, is_plain_pcap, json_option, write_option
+from mxwire.cli.options import FILE, DecodingOptions, as_pcapng, flag_option, is_plain_pcap, json_option, write_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan
@@ -50,9 +50,7 @@ def command(options: MergeOptions) -> None:
     if "-" in (options.first, options.second):
         raise MxwireError("captures are read twice to be merged: - cannot be one of them; write it to a file first")
     if options.target is not None and is_plain_pcap(options.target):
-        raise MxwireError(
-            f"{options.target}: only pcapng has several interfaces: name it {Path(options.target).stem}.pcapng"
-        )
+        raise MxwireError(f"{options.target}: only pcapng has several interfaces: name it {as_pcapng(options.target)}")
     if options.target is not None and options.target != "-":
         refuse_overwriting((options.first, options.second), Path(options.target))
     if options.filters.selection().is_limited and options.target is None:

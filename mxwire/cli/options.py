@@ -397,6 +397,11 @@ def is_plain_pcap(name: str) -> bool:
     return name.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap"))
 
 
+def as_pcapng(name: str) -> str:
+    """Return the name for a capture in pcapng instead of pcap, not compressed."""
+    return f"{Path(name.removesuffix('.gz').removesuffix('.zst')).stem}.pcapng"
+
+
 # Groups of options, each passed to a command as one object
 
 
