@@ -305,7 +305,7 @@ class Core:
                     for observe in tuple(self.observers):
                         observe(found, False)
                     self.node.receive(found, now, each.number)
-                # To compute a deadline takes as long as several looks, so it may wait for the last one.
+                # Computing a deadline takes as long as several polls, so it may wait for the last one.
                 if received or ((left == 1 or self._due_known) and self._overdue()):
                     self.active = now
                     self._respond(received)
@@ -336,7 +336,7 @@ class Core:
                     if not self.node.eager():
                         break
                 else:
-                    # The next look does the rest.
+                    # The next poll does the rest.
                     self._due, self._due_known = 0, True
                 if not self.node.offering or self.section.in_handler:
                     break

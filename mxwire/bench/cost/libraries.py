@@ -212,7 +212,7 @@ class LibraryRank(ModelRank):
             return 0
         written, sent, received, own, replies = (new - old for new, old in zip(moved, self._moved, strict=True))
         self._moved = moved
-        # To write data to the adapter is the copy.
+        # Writing data to the adapter is the copy.
         cold = max(sent - written, 0) + (own if self._sending else 0)
         warm = received + (0 if self._sending else own)
         cost = cold * costs.copy_cold + warm * costs.copy_warm + replies * costs.call + self._written(written)

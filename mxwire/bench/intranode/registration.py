@@ -38,7 +38,7 @@ class PinnedPages:
         return piece.address
 
     def release(self, handles: Sequence[int]) -> None:
-        """Unpin regions, by a call for each."""
+        """Unpin regions, by one call per region."""
         for each in handles:
             checked(self._unlock(ctypes.c_void_p(each), ctypes.c_size_t(self._sizes.pop(each))), "munlock")
 
