@@ -8,7 +8,7 @@ import pytest
 
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.protocol.agent import tokens as module
-from mxwire.protocol.agent.records import AGENT_HEAD, PLACE, AgentRecord, RecordFlag
+from mxwire.protocol.agent.records import AGENT_HEAD, PLACE, TOKEN, AgentRecord, RecordFlag
 from mxwire.protocol.agent.remote_segments import RemoteSegments
 from mxwire.protocol.agent.tokens import MOVE_MAXIMUM, TokenTable
 from mxwire.protocol.arguments import Segments
@@ -79,8 +79,8 @@ def test_memory_of_a_region_that_does_not_exist_any_more_is_reported():
 
 
 @pytest.mark.interpreted("compiled code has the constant")
-def test_an_application_has_a_limited_number_of_regions(monkeypatch):
-    monkeypatch.setattr(module, "REGIONS_MAXIMUM", 3)
+def test_an_application_has_a_limited_number_of_registered_segments(monkeypatch):
+    monkeypatch.setattr(module, "SEGMENTS_REGISTERED", 3)
     served = Served(OwnMemory(SIZE))
     node = served.attach()
     assert node.in_place
@@ -92,6 +92,17 @@ def test_an_application_has_a_limited_number_of_regions(monkeypatch):
     kinds = [each[0] for each in served.near.arrived]
     assert kinds == [AgentRecord.ANSWER] * 3 + [AgentRecord.REFUSED]
     assert (served.client.region_count, served.client.refused_count) == (3, 1)
+    token = next(iter(served.tokens._owned[served.client]))
+    served.near.arrived.clear()
+    served.near.put(AGENT_HEAD.pack(AgentRecord.DEREGISTER, 0, 0, 0, 9, 0, 0, 0, 0, 0) + TOKEN.pack(token))
+    served.near.put(record + PLACE.pack(START, 10))
+    served.near.put(record)
+    served.turn()
+    assert [each[0] for each in served.near.arrived] == [
+        AgentRecord.ANSWER,
+        AgentRecord.REFUSED,
+        AgentRecord.ANSWER,
+    ]
     served.client.close()
     assert served.tokens.count(served.client) == 0
 

@@ -20,6 +20,7 @@ from mxwire.protocol.agent.records import (
     INLINE_MAXIMUM,
     NO_PARTNER,
     OPEN_OPTIONS,
+    PLACE,
     TOKEN,
     AgentHead,
     AgentRecord,
@@ -272,12 +273,12 @@ class ServedClient(ApplicationChannel):
 
     def _register(self, head: AgentHead, data: bytes | memoryview) -> None:
         memory = self.segments_at(data)
-        token = self._tokens.register(self, memory) if memory.length else 0
+        token = self._tokens.register(self, memory, len(data) // PLACE.size) if memory.length else 0
         if token:
             self.answer(head, match_info=token)
         else:
             self.refused_count += 1
-            self.refuse(head, Status.NO_RESOURCES, "the agent has too many regions of this application")
+            self.refuse(head, Status.NO_RESOURCES, "the regions of this application would be empty or have too many segments")
 
     def _deregister(self, head: AgentHead, data: bytes | memoryview) -> None:
         if len(data) % TOKEN.size:

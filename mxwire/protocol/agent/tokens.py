@@ -9,6 +9,7 @@ in bulk are up to the application.
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Final
 
@@ -20,8 +21,8 @@ from mxwire.protocol.status import LocalProtocolError, Status
 
 MOVE_MAXIMUM: Final = 1 << 20
 """Maximum number of bytes that one record moves, so that other applications have their turn between two."""
-REGIONS_MAXIMUM: Final = 4096
-"""Maximum number of regions of an application."""
+SEGMENTS_REGISTERED: Final = 4096
+"""Maximum number of segments of all regions of an application."""
 _PIECE: Final = 1 << 16
 """Bytes copied at a time: they stay in the second-level cache between the read and the write."""
 _TOKEN_BITS: Final = 64
@@ -35,35 +36,39 @@ class TokenTable:
     def __init__(self, rng: Random) -> None:
         self._rng = rng
         self._regions: dict[int, tuple[object, RegionMemory]] = {}
-        self._owned: dict[object, set[int]] = {}
+        self._owned: dict[object, dict[int, int]] = {}
+        """The number of segments of each region of an application."""
+        self._segments: Counter[object] = Counter()
         self._piece = np.empty(_PIECE, np.uint8)
 
     def count(self, owner: object) -> int:
         """The number of regions of an application."""
         return len(self._owned.get(owner, ()))
 
-    def register(self, owner: object, memory: RegionMemory) -> int:
-        """Enter memory of an application, and return its token; 0 if the application has too many regions."""
-        if self.count(owner) >= REGIONS_MAXIMUM:
+    def register(self, owner: object, memory: RegionMemory, segments: int = 1) -> int:
+        """Enter memory of an application, and return its token; 0 if its regions would have too many segments."""
+        if self._segments[owner] + segments > SEGMENTS_REGISTERED:
             return 0
         token = 0
         while not token or token in self._regions:
             token = self._rng.getrandbits(_TOKEN_BITS)
         self._regions[token] = owner, memory
-        self._owned.setdefault(owner, set()).add(token)
+        self._owned.setdefault(owner, {})[token] = segments
+        self._segments[owner] += segments
         return token
 
     def deregister(self, owner: object, token: int) -> bool:
         """Remove a region; return False if it is not one of this application."""
-        owned = self._owned.get(owner, set())
+        owned = self._owned.get(owner, {})
         if token not in owned:
             return False
-        owned.remove(token)
+        self._segments[owner] -= owned.pop(token)
         del self._regions[token]
         return True
 
     def forget(self, owner: object) -> None:
         """Remove all regions of an application."""
+        self._segments.pop(owner, None)
         for token in self._owned.pop(owner, ()):
             del self._regions[token]
 
@@ -81,7 +86,7 @@ class TokenTable:
 
     def _memory(self, token: int, offset: int, length: int) -> RegionMemory:
         if token not in self._regions:
-            raise LocalProtocolError(Status.REMOTE_RDMA_WINDOW_BAD_ID, "no region has this token: it was released")
+            raise LocalProtocolError(Status.REMOTE_RDMA_WINDOW_BAD_ID, "no region has this token (any more)")
         memory = self._regions[token][1]
         if offset + length > memory.length:
             raise LocalProtocolError(
