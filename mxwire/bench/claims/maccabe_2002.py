@@ -208,7 +208,9 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         Check(
             ratio(
                 difference(live("path", TRIP, "tcp, blocking", 64), live("path", TRIP, "tcp, spinning", 64), "wake-up"),
-                computed(lambda ns: ns / 1000, lambda each: each.label, live("path", CALL, "system call", 0), unit="µs"),
+                computed(
+                    lambda ns: ns / 1000, lambda each: each.label, live("path", CALL, "system call", 0), unit="µs"
+                ),
             ),
             least=1,
         ),

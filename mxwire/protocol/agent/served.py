@@ -278,7 +278,8 @@ class ServedClient(ApplicationChannel):
             self.answer(head, match_info=token)
         else:
             self.refused_count += 1
-            self.refuse(head, Status.NO_RESOURCES, "the regions of this application would be empty or have too many segments")
+            text = "the agent has too many segments of regions of this application" if memory.length else "empty region"
+            self.refuse(head, Status.NO_RESOURCES, text)
 
     def _deregister(self, head: AgentHead, data: bytes | memoryview) -> None:
         if len(data) % TOKEN.size:
