@@ -33,7 +33,6 @@ from mxwire.rules.lanes import LaneOrder
 from mxwire.rules.state.flows import ObservedFlow, ObservedPair
 from mxwire.rules.state.streams import (
     KEPT_BEHIND,
-    NO_FRAGMENTS,
     NO_REGION,
     PACKED,
     UNPACKED,
@@ -505,21 +504,9 @@ class _JudgedRun:
             position.tolist(), frames.session[at].tolist(), self._contents(at, data),
             frames.time_ns[at].tolist(), frames.number[at].tolist(), frames.ack[at].tolist(),
         )  # fmt: skip
-        for stream, place, session, content, time_ns, number, ack in zip(streams, *columns, strict=True):
+        for stream, place, *values in zip(streams, *columns, strict=True):
             assert stream is not None
-            stream.messages[place] = ObservedMessage(
-                position=place,
-                session=session,
-                kind=content[0],
-                content=content,
-                first_ns=time_ns,
-                last_ns=time_ns,
-                first_number=number,
-                last_number=number,
-                exact=False,
-                acknowledgement=ack,
-                fragments=NO_FRAGMENTS,
-            )
+            stream.messages[place] = ObservedMessage.of_one_frame(place, *values)
 
 
 def _edges(lanes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Final
+from typing import Final, Self
 
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK, SESSION_NUMBER_STEP
@@ -80,6 +80,25 @@ class ObservedMessage:
     """The fragments of the current transmission, as bits."""
     delivered_bytes: int = 0
 
+    @classmethod
+    def of_one_frame(
+        cls, position: int, session: int, content: Content, time_ns: int, number: int, acknowledgement: int
+    ) -> Self:
+        """A message in one frame, of a run that is judged by columns."""
+        return cls(
+            position=position,
+            session=session,
+            kind=content[0],
+            content=content,
+            first_ns=time_ns,
+            last_ns=time_ns,
+            first_number=number,
+            last_number=number,
+            exact=False,
+            acknowledgement=acknowledgement,
+            fragments=NO_FRAGMENTS,
+        )
+
     @property
     def length(self) -> int:
         """Bytes of the message; of a NOTIFY the transferred length that it reports."""
@@ -137,19 +156,8 @@ class ObservedStream:
         match, time_ns, number, ack, session, length, held, data = PACKED.unpack_from(self.packed, at)
         if length == UNPACKED:
             return None
-        found = self.messages[position] = ObservedMessage(
-            position=position,
-            session=session,
-            kind=int(PacketType.TINY),
-            content=(int(PacketType.TINY), length, (match >> 32, match & 0xFFFF_FFFF), NO_REGION, data[:held]),
-            first_ns=time_ns,
-            last_ns=time_ns,
-            first_number=number,
-            last_number=number,
-            exact=False,
-            acknowledgement=ack,
-            fragments=NO_FRAGMENTS,
-        )
+        content = (int(PacketType.TINY), length, (match >> 32, match & 0xFFFF_FFFF), NO_REGION, data[:held])
+        found = self.messages[position] = ObservedMessage.of_one_frame(position, session, content, time_ns, number, ack)
         return found
 
     def pack(self, first: int, packed: bytes) -> None:
