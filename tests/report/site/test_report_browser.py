@@ -29,7 +29,7 @@ def test_the_page_loads_without_a_complaint_and_can_be_read(browser, lossy):
     with browser.page(lossy / "index.html") as page:
         drawn(page)
         page.locator("#message-table tbody a").first.click()
-        page.locator("#message .ladder .step").first.wait_for()
+        page.wait_for_selector("#message .graph[aria-busy=false]", state="attached")
         for scheme in ("light", "dark"):
             if scheme == "dark":
                 page.evaluate("for (const each of document.querySelectorAll('#graphs, .graph')) each.ariaBusy = 'true'")
@@ -147,7 +147,8 @@ def place_of(page, message: int, kind: str) -> tuple[float, float]:
 def test_a_point_shows_its_frame_and_a_frame_its_point(browser, lossy):
     with browser.page(f"{lossy / 'index.html'}#m1") as page:
         ready(page)
-        page.locator("#message .ladder .step").first.wait_for()
+        # The ladder is there before the library that draws the graph has been read.
+        page.wait_for_selector("#message .graph[aria-busy=false]", state="attached")
         page.locator("#message .graph").scroll_into_view_if_needed()
         x, y = place_of(page, 1, "announcement")
         page.mouse.move(x, y)
