@@ -34,7 +34,10 @@ def command(live: LiveOptions, spin: float, as_json: bool) -> None:
     end_like_interrupt()
     reporter = _AgentReporter(as_json)
     interrupted = False
-    with live.open(background=False) as host, Agent(host, spin=spin, on_change=reporter.change) as agent:
+    with (
+        live.open(background=False) as host,
+        Agent(host, spin=spin, dedicated=True, on_change=reporter.change) as agent,
+    ):
         try:
             reporter.begin(live, host.name, agent)
             agent.run()

@@ -12,6 +12,10 @@ retransmissions continue while an application computes, and no application needs
 applications share its processor; at most 256 records of one are taken before the next has its turn. With ``spin`` it
 polls without sleeping for some time after the last frame or record.
 
+**Garbage collection.** Python searches new objects for cycles each time there are some number of them, and now and then
+all objects, which takes tens of ms if programs have posted 100,000 receives. A process that only runs an agent
+(``dedicated``) therefore searches new objects in small steps, and all others only while there are few requests.
+
 **The end of an application** is reported by the kernel, on its socket and on its pidfd. Its endpoints are closed as if
 it had closed them: its receives are cancelled, its pulls end, its memory is released, and its partners notice nothing
 but the missing endpoint. If it leaves many requests, they end in steps, between which others have their turn. A process
@@ -35,6 +39,7 @@ guess (``protocol/agent/tokens.py``).
 
 from __future__ import annotations
 
+import gc
 import logging
 import select
 import time
@@ -65,6 +70,12 @@ _CHECKS_STOPPED: Final = 2
 """Successive checks after which a stopped application is dropped."""
 _STEPS: Final = 512
 """Requests of an application that has gone that end before others have their turn, within some 3 ms."""
+_COLLECTION: Final = 1000, 10, 1 << 30
+"""Thresholds of the garbage collector of a process that only runs an agent: some ms per search, none of all objects."""
+_SEARCHES: Final = 100
+"""Searches of young objects after which all objects are searched, too."""
+_FEW: Final = 1000
+"""Number of requests up to which a search of all objects does not delay the applications."""
 _LONGEST: Final = 100
 """Maximum sleep in ms."""
 _NEWS_OF_PEERS: Final = (EventKind.PEER_FOUND, EventKind.PEER_NAMED)
@@ -104,7 +115,8 @@ class Agent:
 
     ``spin`` is the number of seconds after the last frame or record for which the loop does not sleep; True: always.
     With ``single_copy=False`` long messages pass through the channels, as where processes may not access each other's
-    memory. ``on_change`` is called with True for each application that attaches, with False and the reason for each
+    memory. With ``dedicated`` the process does nothing but run this agent, which sets its garbage collector for short
+    delays. ``on_change`` is called with True for each application that attaches, with False and the reason for each
     that is dropped or leaves. Raises :class:`~mxwire.host.errors.HostError` if an interface has an agent already.
     """
 
@@ -114,6 +126,7 @@ class Agent:
         *,
         spin: bool | float = False,
         single_copy: bool = True,
+        dedicated: bool = False,
         on_change: Callable[[AgentClient, bool, str], object] | None = None,
     ) -> None:
         if host.sharing is None:
@@ -125,6 +138,7 @@ class Agent:
         self.dropped = 0
         """Number of applications that were dropped because of their records, or because they were stopped."""
         self._spin = float("inf") if spin is True else float(spin) * SECOND
+        self._dedicated = dedicated
         self._on_change = on_change
         self._by_channel: dict[int, AgentClient] = {}
         self._leaving: list[tuple[AgentClient, Iterator[None]]] = []
@@ -160,6 +174,10 @@ class Agent:
             self.core.after = self._report
         host.observe_events(self._take_event)
         host.clients = self._states
+        if dedicated:
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*_COLLECTION)
 
     def run(self, seconds: float | None = None, over: Callable[[], bool] | None = None) -> None:
         """Serve for ``seconds`` (None: without limit), or until ``over`` returns True; it is called after each step.
@@ -266,6 +284,9 @@ class Agent:
             client.stopped = client.stopped + 1 if _is_stopped(client.process) else 0
             if client.stopped >= _CHECKS_STOPPED:
                 self._drop(client, "is stopped")
+        requests = sum(each.served.request_count for each in self.clients)
+        if self._dedicated and gc.get_count()[2] >= _SEARCHES and requests <= _FEW and not self._leaving:
+            gc.collect()
 
     def _open_endpoint(self, number: int | None, key: int, interface: int, **options: Any) -> EngineEndpoint:
         for client in self.clients:

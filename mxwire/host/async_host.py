@@ -8,7 +8,7 @@ from typing import Unpack
 
 from mxwire.host.async_endpoint import AsyncEndpoint
 from mxwire.host.driver import AsyncioDriver
-from mxwire.host.host import BaseHost, open_links
+from mxwire.host.host import BaseHost, enter_origin, open_links
 from mxwire.host.options import HostOptions
 from mxwire.host.peer_names import peer_key
 from mxwire.host.waits import PendingPeer
@@ -48,7 +48,7 @@ class AsyncHost(BaseHost):
         not use.
         """
         with open_links(interfaces, link, agent=agent) as (links, sharing, attachment):
-            options["sharing"], options["attachment"] = sharing, attachment
+            enter_origin(options, sharing, attachment)
             return cls(links, **options)
 
     def open_endpoint(

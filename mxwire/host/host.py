@@ -104,6 +104,17 @@ def open_links(
         opened.pop_all()
 
 
+def enter_origin(options: HostOptions, sharing: MachineSharing | None, attachment: Attachment | None) -> None:
+    """Enter the state that belongs to opened interfaces into the options of their host.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the caller has given such state.
+    """
+    for each in ("sharing", "attachment"):
+        if each in options:
+            raise MxwireError(f"{each}= is for hosts on links of the caller: call Host(links, {each}=…), or omit it")
+    options["sharing"], options["attachment"] = sharing, attachment
+
+
 class BaseHost:
     """A core with endpoints and peers, without a driver. Parameters are those of :class:`HostOptions`."""
 
@@ -444,7 +455,7 @@ class Host(BaseHost):
         not use, and for one without an agent, besides the errors of :class:`Host`.
         """
         with open_links(interfaces, link, options.get("spin", False), agent) as (links, sharing, attachment):
-            options["sharing"], options["attachment"] = sharing, attachment
+            enter_origin(options, sharing, attachment)
             make: Any = cls
             opened: Host = make(links, **options)
             return opened

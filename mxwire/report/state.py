@@ -17,7 +17,8 @@ _PARTNERS: Final = columns_of(
 )
 _PULLS: Final = columns_of("#local, `pull from, #length, #requested, #blocks, #missing frames, #timer")
 _CLIENTS: Final = columns_of(
-    "#process, `program, progress, endpoints, #requests, #bytes to send, #records waiting, #refused, #attached for"
+    "#process, `program, progress, endpoints, #requests, #bytes to send, #regions, #records waiting, #refused, "
+    "#attached for"
 )
 _OWED: Final = {"nothing owed": "-", "immediate": "now"}
 
@@ -70,7 +71,7 @@ def _client_row(client: Mapping[str, Any]) -> Row:
             printable(str(client["program"])),
             str(client["progress"]),
             ", ".join(map(str, client["endpoints"])) or "none",
-            *(f"{client[key]:,}" for key in ("requests", "bytes", "records_waiting", "refused")),
+            *(f"{client[key]:,}" for key in ("requests", "bytes", "regions", "records_waiting", "refused")),
             f"{client['age_ns'] // SECOND} s",
         )
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import mmap
 import os
 import signal
 import threading
+import weakref
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +29,8 @@ from mxwire.protocol import LocalProtocolError, Partner, Status
 from mxwire.protocol.agent.records import AGENT_HEAD, AGENT_VERSION, AgentRecord
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.profile import OPEN_MX_1_5
+from mxwire.report.document import Table
+from mxwire.report.state import state_blocks
 
 from .agents import agent_on, agent_program, echo, interface_name
 from .conftest import PATIENCE
@@ -197,6 +202,7 @@ def test_the_state_of_an_agent_lists_its_programs(interface):
         Host.open(interface, agent=True) as host,
     ):
         host.open_endpoint(4).ireceive(1, maximum=10)
+        host.tokens.register(bytearray(50_000))
         until(lambda: agent.clients[1].served.request_count)
         states = list(read_states())
         [state] = [each for each in states if "clients" in each]
@@ -205,6 +211,62 @@ def test_the_state_of_an_agent_lists_its_programs(interface):
         # The library of the other one is in the program, which is a host of its own.
         [own] = [each for each in states if "clients" not in each]
         assert [[each["endpoint"] for each in host["endpoints"]] for host in (state, own)] == [[4], [1]]
+        programs = next(each for each in state_blocks(state) if isinstance(each, Table))
+        regions = [each.heading for each in programs.columns].index("regions")
+        assert [each.cells[regions] for each in programs.rows] == ["0", "1"]
+
+
+@pytest.fixture
+def collector() -> Iterator[list[int]]:
+    """The generations of objects that the garbage collector has searched, in order; its settings are restored."""
+    searched: list[int] = []
+    thresholds = gc.get_threshold()
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "stop":
+            searched.append(info["generation"])
+
+    gc.callbacks.append(note)
+    yield searched
+    gc.callbacks.remove(note)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+def test_garbage_is_not_searched_for_among_many_requests(interface, collector):
+    """A search of all objects would delay all programs; it waits until there are few requests."""
+
+    class Cycle:
+        """An object that refers to itself."""
+
+        def __init__(self) -> None:
+            self.own = self
+
+    sharing = MachineSharing([interface])
+    with (
+        Host(MemoryNetwork().attach(interface), sharing=sharing, background=False, name="alpha") as own,
+        Agent(own, dedicated=True) as agent,
+    ):
+        over = threading.Event()
+        thread = threading.Thread(target=lambda: agent.run(over=over.is_set))
+        thread.start()
+        try:
+            host = Host.open(interface, agent=True, background=False)
+            endpoint = host.open_endpoint(1)
+            posted = [endpoint.ireceive(each, maximum=8) for each in range(1500)]
+            until(lambda: agent.clients[0].served.request_count == len(posted))
+            collector.clear()
+            lost = weakref.ref(Cycle())
+            kept: list[list[int]] = []
+            while collector.count(1) <= 110:
+                # Usually, fewer searches of young objects precede one of all objects.
+                kept += ([] for _ in range(5000))
+            assert 2 not in collector and lost() is None
+            host.close()
+            until(lambda: 2 in collector)
+        finally:
+            over.set()
+            thread.join()
 
 
 def test_programs_of_one_agent_and_hosts_without_it_exchange_messages(interface):

@@ -11,13 +11,14 @@ from dataclasses import replace
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.host import DEFAULT_KEY, Host, HostError, HostTimeoutError
+from mxwire.host import DEFAULT_KEY, AsyncHost, Host, HostError, HostTimeoutError
 from mxwire.host.peer_names import own_name, peer_key, read_peers
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Counter, EngineEndpoint, LocalProtocolError, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.dialect import MXOE, omx
 
+from .agents import interface_name
 from .conftest import PATIENCE, without_agent
 
 
@@ -221,6 +222,17 @@ def test_wrong_options_are_refused(network):
             Host(network.attach(), **options)
     with pytest.raises(MxwireError, match="at least one interface"):
         Host([])
+
+
+@pytest.mark.parametrize("option", ["sharing", "attachment"])
+@pytest.mark.parametrize("kind", [Host, AsyncHost])
+def test_state_that_belongs_to_interfaces_is_not_replaced(monkeypatch, kind, option):
+    """Not silently: a caller with such state has links of its own."""
+    link = MemoryNetwork().attach("a")
+    monkeypatch.setattr("mxwire.host.host.open_link", lambda *_, **__: link)
+    with pytest.raises(MxwireError, match=rf"{option}= is for .* call Host\(links, {option}=…\), or omit it"):
+        kind.open(interface_name("o"), **{option: None})
+    assert link.fileno() == -1
 
 
 def test_a_partner_that_vanishes_is_abandoned(network):

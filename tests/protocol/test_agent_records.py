@@ -302,6 +302,21 @@ def test_an_endpoint_that_the_agent_refuses_has_its_status():
         node.open_endpoint(1)
 
 
+@pytest.mark.parametrize("field", [{"extra": 2}, {"extra": 40_000}, {"length": 1 << 40}])
+def test_an_endpoint_opened_with_an_invalid_answer_closes_at_the_agent(field):
+    """A number that this application has already, or that no endpoint has; a session of too many bits."""
+    served = Served()
+    node = served.attach()
+    node.open_endpoint(2)
+    served.client.answer = lambda head, **fields: type(served.client).answer(
+        served.client, head, **fields | (field if head.kind == AgentRecord.OPEN else {})
+    )
+    with pytest.raises(LocalProtocolError):
+        node.open_endpoint(3)
+    assert [each.number for each in served.client.sides.values()] == [2]
+    assert list(served.node.interfaces[0].endpoints) == list(node.interfaces[0].endpoints) == [2]
+
+
 def test_a_record_of_another_program_ends_the_channel():
     served = Served()
     served.attach().open_endpoint(1)
@@ -405,7 +420,7 @@ def test_many_requests_of_an_application_that_has_gone_end_in_steps():
     steps = served.client.leave()
     for _ in range(30):
         next(steps)
-    assert served.client.request_count == 11 and len(served.node.endpoints) == 1 and served.near.ended
-    # The other receives and the connect, and then the endpoint itself.
-    assert len(list(steps)) == 12
+    assert len(endpoint.requests) and len(served.node.endpoints) == 1 and served.near.ended
+    # The other receives and the connect end, then each request is forgotten, and last the endpoint closes.
+    assert len(list(steps)) == 11 + 41 + 1
     assert served.client.request_count == served.client.waiting_count == 0 and not served.node.endpoints

@@ -69,7 +69,10 @@ class AgentProcess:
 def _serve(interface: str, ready: int) -> None:
     sharing = MachineSharing([interface])
     link = MemoryNetwork().attach(interface)
-    with Host(link, sharing=sharing, name="local", announce=False, background=False) as host, Agent(host) as agent:
+    with (
+        Host(link, sharing=sharing, name="local", announce=False, background=False) as host,
+        Agent(host, dedicated=True) as agent,
+    ):
         os.write(ready, b"\0")
         os.close(ready)
         agent.run()

@@ -16,7 +16,7 @@ from mxwire.protocol.arguments import checked_integer
 from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.protocol.library.endpoint import EndpointSetup, EngineEndpoint
-from mxwire.protocol.status import Status
+from mxwire.protocol.status import LocalProtocolError, Status
 from mxwire.wire.numbers import NO_SESSION
 
 _NO_FRAMES: Final[list[bytes]] = []
@@ -42,7 +42,15 @@ class AttachedNode(AgentNode):
         bits, shift, acked = setup.context_bits, setup.context_shift, int(setup.acked_sends)
         options = OPEN_OPTIONS.pack(setup.key, board.number, own, bits, shift, acked, 0)
         answer, _ = self.ask(AgentRecord.OPEN, extra=number, data=options)
-        opened = super()._unused_number(board, answer.extra), checked_integer("session", answer.length, NO_SESSION - 1)
+        try:
+            opened = (
+                super()._unused_number(board, answer.extra),
+                checked_integer("session", answer.length, NO_SESSION - 1),
+            )
+        except LocalProtocolError:
+            # The agent has opened it, whatever its answer is worth.
+            self.close_side(answer.handle)
+            raise
         made = AttachedEndpoint(self, board.open(*opened), setup, answer.handle)
         self.enter_side(answer.handle, made)
         return made

@@ -71,9 +71,13 @@ class ServedEndpoint(ServedSide):
 
     def wind_down(self) -> Iterator[None]:
         """End what waits, one request per step, so that :meth:`close` has little to do."""
-        for _ in self.engine.wind_down():
-            self._report_completed()
-            yield
+        # The application does not read the results any more.
+        self.engine.completions = None
+        yield from self.engine.wind_down()
+        for number in list(self._requests):
+            if self._requests[number].done:
+                self._forget(number)
+                yield
 
     def close(self) -> None:
         """Close the endpoint of the node, and release all memory."""
