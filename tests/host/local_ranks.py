@@ -15,6 +15,7 @@ import os
 import sys
 import time
 import traceback
+from inspect import isawaitable
 from random import Random
 from typing import Any
 
@@ -51,83 +52,69 @@ def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks", agen
     return host
 
 
-def blocking(interface: str, me: Member, members: list[Member], copies: int, agent: str) -> None:
-    with opened(Host, interface, copies, me[0], agent) as host:
-        endpoint = host.open_endpoint(me[1])
-        partners: dict[Member, Any] = {}
-        limit = time.monotonic() + PATIENCE
-        for member in members:
-            while member not in partners:
-                try:
-                    partners[member] = endpoint.connect(f"{member[0]}:0", member[1], timeout=PATIENCE)
-                except HostError:
-                    # That rank has not opened its endpoint yet.
-                    assert time.monotonic() < limit
-                    time.sleep(0.02)
-        receives = {
-            (source, size): endpoint.ireceive(number_of(source) << 32 | size, maximum=size)
-            for source in members
-            for size in SIZES[::2]
-        }
-        sends = [
-            (endpoint.issend if size == 33 else endpoint.isend)(
-                partners[target], content(number_of(me), number_of(target), size), number_of(me) << 32 | size
-            )
-            for size in SIZES
-            for target in members
-        ]
-        for source in members:
-            for size in SIZES:
-                match = number_of(source) << 32 | size
-                request = receives.get((source, size)) or endpoint.ireceive(match, maximum=size)
-                message = endpoint.wait(request, PATIENCE)
-                assert bytes(message.data) == content(number_of(source), number_of(me), size), (source, size)
-                assert message.partner is not None and message.partner.number == source[1]
-        for each in sends:
-            endpoint.wait(each, PATIENCE)
-        endpoint.flush(PATIENCE)
-        frames = host.core.links[0].statistics().sent
-        assert frames == 0 or len({name for name, _ in members}) > 1, f"{frames} frames were sent"
+async def result_of(value: Any) -> Any:
+    """A value of a blocking host, or of an awaitable of the other kind."""
+    return await value if isawaitable(value) else value
 
 
-async def with_asyncio(interface: str, me: Member, members: list[Member], copies: int, agent: str) -> None:
-    async with opened(AsyncHost, interface, copies, me[0], agent) as host:
-        endpoint = host.open_endpoint(me[1])
-        partners: dict[Member, Any] = {}
-        limit = time.monotonic() + PATIENCE
-        for member in members:
-            while member not in partners:
-                try:
-                    partners[member] = await endpoint.connect(f"{member[0]}:0", member[1], timeout=PATIENCE)
-                except HostError:
-                    assert time.monotonic() < limit
-                    await asyncio.sleep(0.02)
-        sends = [
-            endpoint.isend(
-                partners[target], content(number_of(me), number_of(target), size), number_of(me) << 32 | size
-            )
-            for size in SIZES
-            for target in members
-        ]
+async def talk(host: Any, me: Member, members: list[Member]) -> None:
+    """Exchange messages with all members, through a host of either kind."""
+    endpoint = host.open_endpoint(me[1])
+    partners: dict[Member, Any] = {}
+    limit = time.monotonic() + PATIENCE
+    for member in members:
+        while member not in partners:
+            try:
+                connected = endpoint.connect(f"{member[0]}:0", member[1], timeout=PATIENCE)
+                partners[member] = await result_of(connected)
+            except HostError:
+                # That rank has not opened its endpoint yet.
+                assert time.monotonic() < limit
+                await asyncio.sleep(0.02)
+    receives = {
+        (source, size): endpoint.ireceive(number_of(source) << 32 | size, maximum=size)
+        for source in members
+        for size in SIZES[::2]
+    }
+    sends = [
+        (endpoint.issend if size == 33 else endpoint.isend)(
+            partners[target], content(number_of(me), number_of(target), size), number_of(me) << 32 | size
+        )
+        for size in SIZES
+        for target in members
+    ]
 
-        async def take(source: Member) -> None:
-            for size in SIZES:
-                message = await endpoint.receive(number_of(source) << 32 | size, timeout=PATIENCE)
-                assert bytes(message.data) == content(number_of(source), number_of(me), size), (source, size)
+    async def take(source: Member) -> None:
+        for size in SIZES:
+            match = number_of(source) << 32 | size
+            request = receives.get((source, size)) or endpoint.ireceive(match, maximum=size)
+            message = await result_of(endpoint.wait(request, PATIENCE))
+            assert bytes(message.data) == content(number_of(source), number_of(me), size), (source, size)
+            assert message.partner is not None and message.partner.number == source[1]
 
-        await asyncio.gather(*(take(source) for source in members))
-        for each in sends:
-            await endpoint.wait(each, PATIENCE)
-        await endpoint.flush(PATIENCE)
+    await asyncio.gather(*map(take, members))
+    for each in sends:
+        await result_of(endpoint.wait(each, PATIENCE))
+    await result_of(endpoint.flush(PATIENCE))
+    frames = host.core.links[0].statistics().sent
+    assert frames == 0 or len({name for name, _ in members}) > 1, f"{frames} frames were sent"
+
+
+async def blocking(*rank: Any) -> None:
+    with opened(Host, *rank[:4]) as host:
+        await talk(host, *rank[4:])
+
+
+async def with_asyncio(*rank: Any) -> None:
+    async with opened(AsyncHost, *rank[:4]) as host:
+        await talk(host, *rank[4:])
 
 
 def run_rank(face: str, interface: str, me: Member, members: list[Member], copies: int) -> int:
     try:
         agent = face.rpartition("-")[0] if me[1] % 2 == 0 else ""
-        if face.endswith("blocking"):
-            blocking(interface, me, members, copies, agent)
-        else:
-            asyncio.run(with_asyncio(interface, me, members, copies, agent))
+        rank = blocking if face.endswith("blocking") else with_asyncio
+        asyncio.run(rank(interface, copies, me[0], agent, me, members))
     except BaseException:
         traceback.print_exc()
         return 1
