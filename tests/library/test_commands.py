@@ -19,6 +19,7 @@ from mxwire.myriexpress.stamp import stamp
 from tests.cli.support import Run, mxwire
 from tests.forked import CLI
 
+from .conftest import SOURCES
 from .programs import run
 
 
@@ -80,12 +81,8 @@ def test_a_stale_library_is_refused_by_mx_init(installation: Installation, tmp_p
     shutil.copytree(installation.folder, stale.folder)
     stale.engine.write_bytes(installation.engine.read_bytes().replace(stamp().encode(), old.encode()))
     program = tmp_path / "program"
-    source = tmp_path / "program.c"
-    source.write_text(
-        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
-    )
     flags = [f"-I{installation.include}", f"-L{stale.folder}", "-lmyriexpress"]
-    run(["cc", str(source), "-o", str(program), *flags], check=True)
+    run(["cc", SOURCES / "start.c", "-o", program, *flags], check=True)
     done = run([program], env=alone | {"LD_LIBRARY_PATH": str(stale.folder)})
     assert done.returncode == 38
     assert done.stderr == (
@@ -110,8 +107,7 @@ def test_a_prefix_with_spaces(installation: Installation, tmp_path: Path, alone:
     assert mxwire("library", "path").out == f"{spaced}/lib/mxwire\n"
     export = done.out.splitlines()[-1].partition("export ")[2]
     assert export == f"PKG_CONFIG_PATH='{spaced}/lib/pkgconfig'"
-    source, program = tmp_path / "program.c", tmp_path / "program"
-    source.write_text('#include "myriexpress.h"\nint main(void) { return mx_init(); }\n')
+    source, program = SOURCES / "start.c", tmp_path / "program"
     line = f"{export} sh -c 'eval cc $(pkg-config --cflags --libs mxwire-mx) {source} -o {program}'"
     run(["sh", "-c", line], check=True)
     made = Installation(spaced)

@@ -223,39 +223,13 @@ def test_a_killed_partner_is_abandoned(machines: Machines):
         outlives(client, server)
 
 
-def test_an_interface_that_disappears_ends_requests(
-    installation: Installation, compile_program: Compile, cable, tmp_path: Path
-):
-    source = tmp_path / "gone.c"
-    source.write_text(
-        """
-        #include <stdio.h>
-        #include "myriexpress.h"
-        int main(void)
-        {
-            mx_endpoint_t endpoint;
-            mx_request_t request;
-            mx_status_t status;
-            uint32_t result = 0;
-            mx_set_error_handler(MX_ERRORS_RETURN);
-            if (mx_init() || mx_open_endpoint(0, 1, 1, NULL, 0, &endpoint))
-                return 1;
-            mx_irecv(endpoint, NULL, 0, 1, MX_MATCH_MASK_NONE, NULL, &request);
-            puts("ready");
-            fflush(stdout);
-            mx_wait(endpoint, &request, 30000, &status, &result);
-            return !(result && status.code == MX_STATUS_CANCELLED &&
-                     mx_irecv(endpoint, NULL, 0, 1, MX_MATCH_MASK_NONE, NULL, &request) == MX_NIC_DEAD &&
-                     mx_close_endpoint(endpoint) == MX_SUCCESS && mx_finalize() == MX_SUCCESS);
-        }
-        """
-    )
+def test_an_interface_that_disappears_ends_requests(installation: Installation, compile_program: Compile, cable):
     namespace = cable[0].namespace
     namespace.ip("link", "add", "gone0", "mtu", "9000", "type", "veth", "peer", "name", "gone1")
     for name in ("gone0", "gone1"):
         namespace.ip("link", "set", name, "up")
     variables = environment(installation, os.environ) | {"MXWIRE_INTERFACE": "gone0"}
-    with ending(namespace.start(str(compile_program(source)), env=variables)) as program:
+    with ending(namespace.start(str(compile_program(SOURCES / "gone.c")), env=variables)) as program:
         expect_line(program, "ready\n")
         namespace.ip("link", "del", "gone0")
         _, errors = program.communicate(timeout=LONGEST)

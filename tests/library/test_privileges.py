@@ -10,20 +10,9 @@ from pathlib import Path
 import pytest
 
 from mxwire.myriexpress.build import Installation
-from tests.library.conftest import Compile
+from tests.library.conftest import SOURCES, Compile
 from tests.library.programs import run
 
-PROGRAM = """
-#include <stdio.h>
-#include <stdlib.h>
-#include "myriexpress.h"
-int main(void) {
-    mx_set_error_handler(MX_ERRORS_RETURN);
-    mx_return_t code = mx_init();
-    printf("%d %s\\n", code, getenv("PYTHONPATH") ? "PYTHONPATH" : "");
-    return 0;
-}
-"""
 RUNS = "import os; open(os.environ['MARKER'], 'a').write(__name__ + '\\n')\n"
 
 
@@ -31,10 +20,8 @@ RUNS = "import os; open(os.environ['MARKER'], 'a').write(__name__ + '\\n')\n"
 def test_a_privileged_program_runs_no_code_of_its_user(
     compile_program: Compile, installation: Installation, alone: dict[str, str], tmp_path: Path
 ):
-    source = tmp_path / "privileged.c"
-    source.write_text(PROGRAM)
     # LD_LIBRARY_PATH has no effect on such a program.
-    ordinary = compile_program(source, f"-Wl,-rpath,{installation.folder}")
+    ordinary = compile_program(SOURCES / "privileged.c", f"-Wl,-rpath,{installation.folder}")
     user = tmp_path / "user"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for package in (user / "mxwire", user / "lib" / version / "site-packages" / "numpy"):

@@ -47,37 +47,16 @@ def test_a_failing_case_is_noticed(compile_program: Compile, alone: dict[str, st
     assert done.returncode == 1 and "semantics.c" in done.stdout
 
 
-def test_data_symbols_are_right_in_programs_that_copy_them(
-    compile_program: Compile, alone: dict[str, str], tmp_path: Path
-):
-    source = tmp_path / "symbols.c"
-    source.write_text(
-        """
-        #include <string.h>
-        #include "myriexpress.h"
-        static mx_return_t call(mx_error_handler_t handler) { return handler((char *)"text", MX_BUSY); }
-        mx_return_t (*test)(mx_endpoint_t, mx_request_t *, mx_status_t *, uint32_t *) = &mx_test;
-        int main(void)
-        {
-            if (mx_set_error_handler(MX_ERRORS_RETURN) != MX_ERRORS_ARE_FATAL)
-                return 1;
-            if (mx_set_error_handler(MX_ERRORS_ARE_FATAL) != MX_ERRORS_RETURN || !test)
-                return 2;
-            return call(MX_ERRORS_RETURN) == MX_BUSY ? 0 : 3;
-        }
-        """
-    )
+def test_data_symbols_are_right_in_programs_that_copy_them(compile_program: Compile, alone: dict[str, str]):
     for name, flags in {"symbols-pie": ("-fPIE", "-pie"), "symbols-fixed": ("-fno-PIE", "-no-pie")}.items():
-        assert run([compile_program(source, *flags, name=name)], env=alone).returncode == 0
+        assert run([compile_program(SOURCES / "symbols.c", *flags, name=name)], env=alone).returncode == 0
 
 
 @pytest.mark.parametrize(("variables", "code"), [({}, 255), ({"MX_ERRORS_ARE_FATAL": "0"}, 0)])
 def test_errors_are_fatal_unless_the_environment_disables_that(
-    compile_program: Compile, alone: dict[str, str], tmp_path: Path, variables: dict[str, str], code: int
+    compile_program: Compile, alone: dict[str, str], variables: dict[str, str], code: int
 ):
-    source = tmp_path / "fatal.c"
-    source.write_text('#include "myriexpress.h"\nint main(void) { mx_init(); mx_close_endpoint(0); return 0; }\n')
-    done = run([compile_program(source)], env=alone | variables)
+    done = run([compile_program(SOURCES / "fatal.c")], env=alone | variables)
     assert done.returncode == code
     assert done.stderr == ("MX: fatal error: mx_close_endpoint: Bad endpoint\n" if code else "")
 
@@ -101,6 +80,12 @@ def test_the_second_name_is_the_same_library(
     program = tmp_path / "second"
     run(["cc", f"-I{installation.include}", str(source), "-o", str(program), str(installation.second_name)], check=True)
     assert run([program], env=alone).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def starter(compile_program: Compile) -> Path:
+    """A program whose exit code is the result of mx_init."""
+    return compile_program(SOURCES / "start.c")
 
 
 @pytest.fixture(scope="module")
@@ -148,18 +133,14 @@ def test_variables_for_other_pythons_have_no_effect(small: Path, alone: dict[str
 
 
 def test_a_python_without_mxwire_is_one_line(
-    compile_program: Compile, alone: dict[str, str], tmp_path: Path, installation: Installation
+    starter: Path, alone: dict[str, str], tmp_path: Path, installation: Installation
 ):
     """That of the program, and one whose mxwire was removed."""
-    source = tmp_path / "start.c"
-    source.write_text(
-        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
-    )
     package = tmp_path / "mxwire"
     package.mkdir()
     package.joinpath("__init__.py").write_text("raise ImportError('broken\\nin several lines')\n")
     variables = alone | {"PYTHONPATH": str(tmp_path)}
-    done = run([compile_program(source)], env=variables)
+    done = run([starter], env=variables)
     reason = f"mxwire: Python ({sys.executable}) cannot import mxwire (ImportError: broken): "
     assert (done.returncode, done.stderr) == (6, f"{reason}run mxwire library build again\n")
     # Another mxwire precedes that of the build.
@@ -213,12 +194,7 @@ def test_the_length_of_fragments(monkeypatch: pytest.MonkeyPatch):
         assert read_options(variables.get).profile.fragment_pipeline == pipeline
 
 
-def test_garbage_in_the_environment_is_one_line(compile_program: Compile, alone: dict[str, str], tmp_path: Path):
-    source = tmp_path / "start.c"
-    source.write_text(
-        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
-    )
-    program = compile_program(source)
+def test_garbage_in_the_environment_is_one_line(starter: Path, alone: dict[str, str]):
     cases = {
         "MXWIRE_DIALECT": ("nonsense", 1),
         "MXWIRE_PROFILE": ("nonsense", 1),
@@ -228,45 +204,26 @@ def test_garbage_in_the_environment_is_one_line(compile_program: Compile, alone:
         "OMX_CTXIDS": ("many", 1),
     }
     for name, (value, code) in cases.items():
-        done = run([program], env=alone | {name: value})
+        done = run([starter], env=alone | {name: value})
         assert (done.returncode, done.stderr.count("\n")) == (code, 1), (name, done.stderr)
         assert done.stderr.startswith("mxwire: ") and "Traceback" not in done.stderr
     gone = {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": "nosuch0"}
-    done = run([program], env=alone | gone)
+    done = run([starter], env=alone | gone)
     assert done.returncode == 5 and "nosuch0" in done.stderr
 
 
 def test_a_long_name_of_another_host_is_truncated(compile_program: Compile, alone: dict[str, str], tmp_path: Path):
     """Programs have 80 bytes for a name, and a name from the network may be longer as UTF-8."""
-    source = tmp_path / "name.c"
-    source.write_text(
-        """
-        #include <string.h>
-        #include "myriexpress.h"
-        int main(void)
-        {
-            struct { char name[MX_MAX_HOSTNAME_LEN], after[200]; } place;
-            memset(&place, 'x', sizeof place);
-            mx_init();
-            mx_nic_id_to_hostname(0x020000000099, place.name);
-            return strlen(place.name) != MX_MAX_HOSTNAME_LEN - 1 || place.after[0] != 'x';
-        }
-        """
-    )
     peers = tmp_path / "peers"
     peers.write_text("02:00:00:00:00:99 " + 79 * "\ufffd" + "\n", encoding="utf-8")
     variables = alone | {"MXWIRE_PEERS": str(peers)}
-    done = run([compile_program(source)], env=variables)
+    done = run([compile_program(SOURCES / "name.c")], env=variables)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_too_many_interfaces_are_one_line(compile_program: Compile, alone: dict[str, str], tmp_path: Path):
-    source = tmp_path / "start.c"
-    source.write_text(
-        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
-    )
+def test_too_many_interfaces_are_one_line(starter: Path, alone: dict[str, str]):
     variables = alone | {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": ",".join(f"eth{each}" for each in range(17))}
-    done = run([compile_program(source)], env=variables)
+    done = run([starter], env=variables)
     assert done.returncode and done.stderr == "mxwire: MXWIRE_INTERFACE names 17 interfaces: name at most 16\n"
 
 
@@ -278,17 +235,11 @@ def test_programs_under_mpirun_wait_longer_for_late_hosts():
         assert read_options((alone | {variable: "0", "MXWIRE_DISCOVERY": "3"}).get).discovery == 3
 
 
-def test_a_user_without_permission_gets_a_return_code(
-    compile_program: Compile, alone: dict[str, str], tmp_path: Path, cable
-):
-    source = tmp_path / "start.c"
-    source.write_text(
-        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
-    )
+def test_a_user_without_permission_gets_a_return_code(starter: Path, alone: dict[str, str], cable):
     port = cable[0]
     drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
     done = run(
-        port.namespace.command(*drop, str(compile_program(source))),
+        port.namespace.command(*drop, str(starter)),
         env=alone | {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": port.interface},
     )
     assert done.returncode == 7 and done.stderr.startswith("mxwire: veth0: "), done.stderr
