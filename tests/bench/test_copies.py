@@ -9,6 +9,7 @@ import socket
 import numpy as np
 import pytest
 
+from mxwire.bench.intranode.agent_copies import agent_copies
 from mxwire.bench.roles import program
 from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import CopyTrail
@@ -98,3 +99,19 @@ def test_rings_and_received_memory_are_followed_apart_from_sent_messages():
 def test_a_library_that_is_not_built_is_named_without_its_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "last_prefix", lambda: tmp_path)
     assert program.library_refusal().startswith("libmyriexpress.so is not built: run mxwire library build")
+
+
+@pytest.mark.parametrize(
+    ("way", "most", "kernels"), [("shared", 1, 0), ("through the kernel", 0, 2), ("through the rings", 4, 0)]
+)
+def test_an_agent_copies_a_message_once_in_shared_memory(way, most, kernels):
+    """As a network processor that reads and writes the memory of applications; elsewhere the kernel copies twice."""
+    try:
+        found = agent_copies(way, 1 << 20, 1)
+    except MxwireError as error:
+        pytest.skip(str(error))
+    assert found.pop("by the kernel") == pytest.approx(kernels, abs=0.01)
+    if platform.machine() == "x86_64":
+        # A record that finds no room in a ring is copied once more.
+        assert max(0, most - 1) - 0.01 <= found["by the agent"] <= most + 0.01
+        assert way == "through the rings" or found["by the agent"] == pytest.approx(most, abs=0.01)

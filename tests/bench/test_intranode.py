@@ -27,6 +27,7 @@ from mxwire.bench.intranode.registration import PinnedPages, RegistrationCache, 
 from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
 from mxwire.bench.intranode.study import (
     ACCESS,
+    AGENT_COPIES,
     EXPERIMENTS,
     IN_C,
     MISSING,
@@ -346,6 +347,7 @@ def test_a_quick_study_has_all_series_and_reports(tmp_path):
     assert {each.name for each in recording.series} >= {
         *(TRIP, "rate by buffer size", "slowdown", "cache disturbance, L2", "cache disturbance, L3"),
         *(ACCESS, "set-up", "tear-down", "registration", "messages of several senders", "copy, warm", "copy, cold"),
+        AGENT_COPIES,
     }
     trips = recording.named(TRIP)
     assert trips is not None

@@ -9,6 +9,7 @@ from mxwire.bench.intranode.catalogue import MECHANISMS, mechanism_named
 from mxwire.bench.intranode.memory import MEMORIES
 from mxwire.bench.intranode.study import (
     ACCESS,
+    AGENT_COPIES,
     COPY_SIZES,
     DISTURBANCES,
     IN_C,
@@ -56,9 +57,9 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
         if series is not None:
             yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
             yield _by_mechanism(series, _rate_text)
-    for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, SERVED, SERVING, REGISTRATION, SENDERS):
+    for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, SERVED, SERVING, REGISTRATION, SENDERS, AGENT_COPIES):
         series = recording.named(name)
-        if series is not None and name in (SLOTS, REGISTRATION, SENDERS):
+        if series is not None and name in (SLOTS, REGISTRATION, SENDERS, AGENT_COPIES):
             yield from series_blocks(series)
         elif series is not None:
             yield Heading(f"{name[:1].upper()}{name[1:]}, {series.unit}", 3)

@@ -11,8 +11,9 @@ loop), ``slowdown, share`` (of the loop), ``cache disturbance, L2`` and ``L3`` (
 misses`` those that the processor counted; ``<mechanism>, source`` and ``destination``). Over ``count`` (1): ``set-up``
 and ``tear-down`` (µs). ``registration`` (µs over ``size``): ``register``, ``cached`` … of pinned pages, ``token,
 register`` … at an agent. Fact ``missing``: the reason by mechanism. ``copy, warm`` and ``copy, cold`` (µs over
-``size``): copies within a process, by routine. Points of ``messages of several senders`` count the ``places`` that the
-receiver polls, and the ``memory`` in bytes.
+``size``): copies within a process, by routine. ``copies for a message at an agent`` (bytes per byte over ``size``):
+``shared, by the agent``, ``through the kernel, by the kernel`` …; see ``agent_copies.py``. Points of ``messages of
+several senders`` count the ``places`` that the receiver polls, and the ``memory`` in bytes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from mxwire.bench.intranode.agent_copies import WAYS, agent_copies
 from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.copies import PAST_CACHES
 from mxwire.bench.intranode.counters import missing_counter
@@ -65,6 +67,7 @@ REGISTRATION: Final = "registration"
 TOKEN: Final = "token"
 """Prefix of the registration at an agent; that without is of pinned pages."""
 SENDERS: Final = "messages of several senders"
+AGENT_COPIES: Final = "copies for a message at an agent"
 MISSING: Final = "missing"
 IN_C: Final = ", C"
 PLACES, SENDER_MEMORY = "places", "memory"
@@ -82,12 +85,15 @@ _QUICK_LARGE: Final = 1 << 18
 SLOWDOWN_SIZES: Final = (1, 65536)
 EXPERIMENTS: Final = (
     *("trips", "operations", "slots", "slowdown", "windows", "caches", "set-up", "registration", "senders", "copies"),
+    "agent",
 )
 SENDER_COUNTS: Final = (1, 2, 4, 8)
 _MANY: Final = ("shared-buffer", "cell-queue", "cell-queue, C")
 """Contestants with several senders: buffers and queues per pair, and one queue for all."""
 _SERVED: Final = ("shared-buffer", "cell-queue", "pipe", "unix-stream", "unix-stream-polled", "tcp")
 """Mechanisms over which a target serves a window: such that poll, and such that wait in the kernel."""
+_COUNTED: Final = 1 << 20
+"""Message whose copies at an agent are counted."""
 _IDLE_NS: Final = 30_000_000
 _SENT: Final = 4096
 _SENT_BY_EACH: Final = 500
@@ -388,6 +394,18 @@ class _IntranodeRun:
             self.points.add(copy_series(memory), contestant, found / 1e3, size=size)
         program.play("release", 0, 0, 0, 0)
 
+    def agent_copies(self, way: str) -> None:
+        """Count the bytes that an agent copies for a message, by the way to the memory of its programs."""
+        remark = "copies at an agent: not counted: "
+        try:
+            found = agent_copies(way, _COUNTED, 1)
+        except MxwireError as error:
+            if not any(each.startswith(remark) for each in self.recording.remarks):
+                self.recording.remarks.append(f"{remark}{error}")
+            return
+        for who, count in found.items():
+            self.points.add(AGENT_COPIES, f"{way}, {who}", count, size=_COUNTED)
+
     def slots(self, contestant: str) -> None:
         """Measure the rate of a long message by the size of buffers or cells."""
         for slot in SLOT_SIZES[:: 6 if self.options.quick else 1]:
@@ -506,11 +524,13 @@ def _declare(points: Points, study: IntranodeStudy) -> None:
     points.declare("µs", SET_UP, TEAR_DOWN, x="count", x_unit="time")
     points.declare("µs", REGISTRATION)
     points.declare("µs per message", SENDERS, x="senders", x_unit="processes")
+    points.declare("bytes per byte", AGENT_COPIES)
 
 
 def _measure(run: _IntranodeRun) -> None:
     chosen = run.study.experiments
     with_slots = [each for each in run.contestants if mechanism_named(each.partition(", ")[0]).SLOT]
+    with_agent = any(mechanism_named(each).facts.actor == "agent" for each in run.usable)
     one_sided = [each for each in run.usable if mechanism_named(each).facts.one_sided]
     # Pages are pinned alike whatever moves the data; one mechanism of those that register memory is enough, too.
     bound = [each for each in run.usable if mechanism_named(each).facts.bound]
@@ -527,6 +547,7 @@ def _measure(run: _IntranodeRun) -> None:
         ("registration", run.registration, registering),
         ("senders", run.senders, [each for each in run.contestants if each in _MANY]),
         *(("copies", partial(run.copies, each), run.routines) for each in run.study.memories),
+        ("agent", run.agent_copies, WAYS if with_agent else ()),
     ]
     for name, measure, contestants in experiments:
         if name in chosen:

@@ -19,7 +19,7 @@ LEAST: Final = 16
 SENT: Final = "sent"
 RECEIVED: Final = "received"
 _ROUTINES: Final = ("memcpy", "memmove", "mempcpy")
-_RINGS: Final = ("socket:", "[xdp]")
+RINGS: Final = ("socket:", "[xdp]")
 """Part of the name of a mapping that the kernel fills."""
 
 
@@ -80,11 +80,6 @@ def mappings(process: int | str, names: tuple[str, ...]) -> list[tuple[int, int]
             start, _, end = place.partition("-")
             mapped.append((int(start, 16), int(end, 16)))
     return mapped
-
-
-def rings_of(process: int) -> list[tuple[int, int]]:
-    """The rings of a process that the kernel fills."""
-    return mappings(process, _RINGS)
 
 
 def routines_of(process: int) -> list[int]:

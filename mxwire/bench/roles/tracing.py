@@ -22,7 +22,7 @@ import numpy as np
 from mxwire.bench.channels.channel import Channel
 from mxwire.bench.roles.alone import engine_trips
 from mxwire.bench.roles.common import CONTENT
-from mxwire.bench.roles.copies import SENT, CopyTrail, rings_of, routines_of
+from mxwire.bench.roles.copies import RINGS, SENT, CopyTrail, mappings, routines_of
 from mxwire.bench.roles.exchanges import ping_pong
 from mxwire.errors import MxwireError
 from mxwire.texts import table_rows
@@ -133,15 +133,26 @@ def traced_engine(dialect: str, size: int, count: int) -> dict[str, Any]:
     return {} if copied is None else {"bytes copied": copied[SENT] / count / 2}
 
 
-def trace(play: Callable[[], None], operations: int = 1) -> TracedCalls:
+def _names() -> dict[int, str]:
+    """The names of counted system calls, by number."""
+    rows = table_rows(__file__, "system_calls.md")
+    return {int(number): name for machine, (number, name) in rows if machine == platform.machine()}
+
+
+def mark_message(start: int, size: int) -> None:
+    """Mark the begin of an operation; the message is at an address (of the first operation, for all)."""
+    number = next(number for number, name in _names().items() if name == _MARK)
+    ctypes.CDLL(None).syscall(number, ctypes.c_void_p(start), ctypes.c_size_t(size), ctypes.c_ulong(PROGRAM_MARK))
+
+
+def trace(play: Callable[[], None], operations: int = 1, rings: tuple[str, ...] = RINGS) -> TracedCalls:
     """Run a function in a child process, and count its system calls and copies.
 
-    The function calls ``getppid`` before each of its operations and after the last one; what it does before and
-    afterwards does not count. Raises :class:`~mxwire.errors.MxwireError` if this system does not permit it, or the
-    function failed.
+    The function calls ``getppid``, or :func:`mark_message`, before each of its operations and after the last one; what
+    it does before and afterwards does not count. ``rings`` are parts of the names of mappings into which others write
+    messages. Raises :class:`~mxwire.errors.MxwireError` if this system does not permit it, or the function failed.
     """
-    rows = table_rows(__file__, "system_calls.md")
-    names = {int(number): name for machine, (number, name) in rows if machine == platform.machine()}
+    names = _names()
     if not names:
         raise MxwireError(f"system calls are not counted on {platform.machine()}")
     libc = ctypes.CDLL(None, use_errno=True)
@@ -157,14 +168,15 @@ def trace(play: Callable[[], None], operations: int = 1) -> TracedCalls:
                 code = 0
         finally:
             os._exit(code)
-    return _Tracer(libc, child, names, operations).run()
+    return _Tracer(libc, child, names, operations, rings).run()
 
 
 class _Tracer:
     """Follows a child from stop to stop."""
 
-    def __init__(self, libc: Any, child: int, names: dict[int, str], operations: int) -> None:
+    def __init__(self, libc: Any, child: int, names: dict[int, str], operations: int, rings: tuple[str, ...]) -> None:
         self._operations = operations
+        self._rings = rings
         self._trail: CopyTrail | None = None
         self._watching = True
         self._routines: dict[int, tuple[bytes, int]] = {}
@@ -259,7 +271,7 @@ class _Tracer:
         found.calls[name] = found.calls.get(name, 0) + 1
         if failed:
             found.empty += value in (-errno.EAGAIN, -errno.EINTR)
-        elif name in ("recvfrom", "recvmsg"):
+        elif name in _RECEIVES:
             found.received += value
             if self._trail is not None:
                 for start, length in self._filled(name, arguments, value):
@@ -274,7 +286,8 @@ class _Tracer:
         if name == "recvfrom":
             yield arguments[1], value
             return
-        for base, length in self._vectors(arguments[1]):
+        vectors = self._vectors(arguments[1]) if name == "recvmsg" else self._parts(arguments[1], arguments[2])
+        for base, length in vectors:
             yield base, min(length, value)
             value -= min(length, value)
 
@@ -282,7 +295,7 @@ class _Tracer:
         """Set breakpoints at the copying routines, on processors for which this is implemented."""
         if platform.machine() != "x86_64":
             return
-        self._trail = CopyTrail(self._message, rings_of(self._child))
+        self._trail = CopyTrail(self._message, mappings(self._child, self._rings))
         self.found.copied = self._trail.copied
         for address in routines_of(self._child):
             word = self._read(address, 8)
@@ -332,6 +345,9 @@ class _Tracer:
         """Base and length of the memory that a call has sent."""
         if name == "sendto":
             return [(arguments[1], value)]
+        if name in _WRITES:
+            # Into the memory of another process: all of it, or the caller takes it for a failure.
+            return self._parts(arguments[1], arguments[2])
         step = 64
         count = value if name == "sendmmsg" else 1
         segments = []
@@ -342,6 +358,10 @@ class _Tracer:
     def _vectors(self, header: int) -> list[tuple[int, int]]:
         """Base and length of each part of a message header's memory."""
         _, _, vectors, amount, *_ = _MESSAGE.unpack(self._read(header, _MESSAGE.size))
+        return self._parts(vectors, amount)
+
+    def _parts(self, vectors: int, amount: int) -> list[tuple[int, int]]:
+        """Base and length of each of some struct iovec."""
         raw = self._read(vectors, 16 * amount)
         return [struct.unpack_from("=QQ", raw, 16 * place) for place in range(amount)]
 
@@ -351,4 +371,6 @@ class _Tracer:
             return memory.read(size)
 
 
-_SENDS: Final = ("sendto", "sendmsg", "sendmmsg")
+_WRITES: Final = ("pwritev", "pwritev2", "process_vm_writev")
+_SENDS: Final = ("sendto", "sendmsg", "sendmmsg", *_WRITES)
+_RECEIVES: Final = ("recvfrom", "recvmsg", "preadv", "preadv2", "process_vm_readv")

@@ -201,7 +201,8 @@ class Receive(MessageTarget):
             self.fire(ReceiveEvent.MESSAGE, Status.REMOTE_ENDPOINT_CLOSED, 0)
             return
         if isinstance(send, LocalSend):
-            self.take_message(partner, send.match_info, send.memory.copy())
+            data = send.memory.part(0, send.length)
+            self.take_message(partner, send.match_info, send.memory.copy() if data is None else data)
         else:
             self._taken(partner, send.match_info, send.length)
             if not send.fetch(self, min(self.length, self.memory.length)):
