@@ -17,6 +17,7 @@ import io
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -155,11 +156,15 @@ def prepare(modules: Iterable[str]) -> None:
 
 
 def wait(request: dict[str, Any], streams: list[int], channel: socket.socket) -> int:
-    """Run a command to its end and return its exit code."""
+    """Run a command to its end, and return its exit code; kill it if it does not end in time."""
     child = os.fork()
     if not child:
         channel.close()
         run(request, streams)
+    descriptor = os.pidfd_open(child)
+    if not select.select([descriptor], [], [], request["seconds"])[0]:
+        os.kill(child, signal.SIGKILL)
+    os.close(descriptor)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

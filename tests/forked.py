@@ -10,6 +10,7 @@ import atexit
 import ctypes
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -25,8 +26,10 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 CLI = ROOT / "cli.py"
 _PR_SET_CHILD_SUBREAPER = 36
-_SECONDS = 60
-"""The longest that a command may take that is waited for."""
+_SECONDS = 240
+"""Bound on a command that is waited for: several times what the slowest takes on a busy machine."""
+_MARGIN = 60
+"""Seconds after this bound within which the server must have answered."""
 _POSSIBLE = {"stdin", "stdout", "stderr", "text", "encoding", "cwd", "env", "pass_fds", "bufsize", "start_new_session"}
 """Options of :class:`subprocess.Popen` that a fork obeys."""
 
@@ -63,7 +66,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.channel.settimeout(_SECONDS)
+        self.channel.settimeout(_SECONDS + _MARGIN)
         command = [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
@@ -81,10 +84,14 @@ class ForkServer:
     ) -> int:
         """Run mxwire to its end and return the exit code; negative for a signal.
 
-        ``constants`` are replaced in the new process, by their dotted names.
+        ``constants`` are replaced in the new process, by their dotted names. Raises :class:`TimeoutError` if the
+        command does not end in time.
         """
         program = Program(str(CLI), "", tuple(arguments), False)
-        return self._request(program, folder, dict(enumerate(streams)), environment, constants=dict(constants or {}))
+        code = self._request(program, folder, dict(enumerate(streams)), environment, constants=dict(constants or {}))
+        if code == -signal.SIGKILL:
+            raise TimeoutError(f"{' '.join(arguments)} has not ended within {_SECONDS} s")
+        return code
 
     def start(
         self,
@@ -133,10 +140,18 @@ class ForkServer:
             "processors": sorted(os.sched_getaffinity(0)),
             "numbers": list(streams),
             "constants": dict(constants or {}),
+            "seconds": _SECONDS,
         }
         with self._lock:
-            socket.send_fds(self.channel, [json.dumps(request).encode()], list(streams.values()))
-            return int(self.channel.recv(100))
+            try:
+                socket.send_fds(self.channel, [json.dumps(request).encode()], list(streams.values()))
+                return int(self.channel.recv(100))
+            except TimeoutError:
+                # The next request would take the answer to this one for its own.
+                _server.cache_clear()
+                self.process.kill()
+                self.process.wait()
+                raise
 
 
 @cache

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -168,3 +169,15 @@ def test_a_copy_of_mxwire_elsewhere_is_reported_in_a_checkout(tmp_path):
     assert (run.code, len(run.err.splitlines())) == (0, 1)
     assert f"not the checkout in {tmp_path}" in run.err
     assert not mxwire("formats", cwd=tmp_path.parent).err
+
+
+def test_the_kit_ends_a_command_that_does_not_end_and_answers_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each later test of this process would get the result of the command before its own."""
+    os.mkfifo(tmp_path / "pipe.pcap")
+    monkeypatch.setattr("tests.forked._SECONDS", 0.5)
+    with pytest.raises(TimeoutError, match=r"decode .*pipe.pcap has not ended within 0.5 s"):
+        mxwire("decode", tmp_path / "pipe.pcap")
+    monkeypatch.undo()
+    assert mxwire("decode").code == 2 and mxwire("formats").code == 0
