@@ -93,7 +93,7 @@ CASES = {
         case("merge one.pcap other.pcap -w both.pcapng --json", bar=True, writes=("both.pcapng",)),
     ),
     "compat": (case("compat EVERY", bar=True),),
-    "formats": (case("formats"), case("formats PULL --json")),
+    "formats": (case("formats"), case("formats --diagram"), case("formats PULL --json")),
     "rules": (case("rules"), case("rules R-ACK-06 --json")),
     "config": (case("config"),),
     "help": (case("help decode"), case("help filter")),

@@ -65,20 +65,6 @@ def test_json_lines() -> None:
     assert {each["layout"] for each in everything} == set(layout_names())
 
 
-def test_diagram_and_json_exclude_each_other() -> None:
-    done = subprocess.run([*MXWIRE, "formats", "--diagram", "--json"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "mxwire: --diagram and --json cannot be combined: choose one\n"
-
-
-def test_an_unknown_type_is_one_line_and_exit_code_2() -> None:
-    done = subprocess.run([*MXWIRE, "formats", "medum"], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("mxwire: no packet type 'medum' (did you mean medium?); there are RAW")
-    assert done.stderr.count("\n") == 1
-
-
 def output_without_loading(modules: set[str], *words: str) -> str:
     """The output of a command that must not import any of ``modules``."""
     program = (
@@ -100,14 +86,6 @@ def test_help_has_examples_and_does_not_load_the_formats() -> None:
 def test_a_pipe_gets_plain_text_without_rich() -> None:
     output = output_without_loading({"rich"}, "formats", "pull")
     assert output and "\x1b" not in output
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_the_output_does_not_need_a_locale(encoding: str) -> None:
-    environment = os.environ | {"PYTHONIOENCODING": encoding}
-    for arguments in (["formats"], ["formats", "--diagram"], ["formats", "--json"]):
-        done = subprocess.run([*MXWIRE, *arguments], capture_output=True, timeout=60, check=False, env=environment)
-        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("arguments", [[], ["MEDIUM"], ["CONNECT", "--diagram"]])

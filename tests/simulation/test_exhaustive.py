@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -190,21 +188,3 @@ def test_a_mutant_is_found_and_its_plan_repeats_the_failure() -> None:
         again = simulation.Simulation(play.failed[0].scenario).run()
         assert again.digest == play.failed[0].digest
         assert again.breaches == play.failed[0].breaches
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (("--exhaustive", "1", "--workload", "stream"), "--exhaustive plays small workloads, not stream"),
-        (("--exhaustive", "1", "--seeds", "0-3"), "use it without --seeds"),
-        (("--exhaustive", "1", "--hosts", "3"), "has two applications"),
-        (("--faults", "die:2@3"), "the applications are 0 to 1"),
-        (("--faults", "lose"), "write it as lose@7"),
-        (("--faults", "lose@7,echo@7"), "frame 7 has 2 faults"),
-    ],
-)
-def test_wrong_use_is_one_line(arguments: tuple[str, ...], error: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "mxwire", "simulate", *arguments], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert error in done.stderr
-    assert done.stderr.count("\n") == 1
