@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.bench.intranode import process_file
+from mxwire.bench.intranode import process_memory
 from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.counters import PAGE_FAULTS, EventCounter, ProbedBuffer, missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError, Piece, Pool, SharedFlags
@@ -184,7 +184,7 @@ def test_nothing_outlives_a_pair():
 
 DROPPED = """
 import os, sys
-from mxwire.bench.intranode import pair, cross_memory, raw_veth
+from mxwire.bench.intranode import pair, process_memory, raw_veth
 os.setgid(65534), os.setuid(65534)
 sys.argv = ["pair", sys.argv[1], "0", "0", "0"]
 sys.exit(pair.main())
@@ -238,19 +238,19 @@ def test_ptrace_stops_its_target_while_it_reads_and_other_reads_do_not(monkeypat
     try:
         flags.wait_least(0, 1)
         counted: list[int] = []
-        read = process_file._read
+        read = process_memory._read
 
         def watched(descriptor: int, piece: Piece, address: int) -> None:
             before = flags.get(0)
-            if isinstance(reader, process_file.PtraceGet):
+            if isinstance(reader, process_memory.PtraceGet):
                 time.sleep(0.05)
             else:
                 flags.wait_least(0, before + 1)
             counted.append(flags.get(0) - before)
             read(descriptor, piece, address)
 
-        monkeypatch.setattr(process_file, "_read", watched)
-        for kind in (process_file.PtraceGet, process_file.ProcessFile):
+        monkeypatch.setattr(process_memory, "_read", watched)
+        for kind in (process_memory.PtraceGet, process_memory.ProcessFile):
             reader = kind()
             reader.join(1, child)
             reader.start()

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, Literal
 
 from mxwire.bench.intranode.local_path import MxMechanism, interface_name
 from mxwire.bench.intranode.mechanism import (
+    PTRACE,
     GetMechanism,
     MechanismError,
     MechanismFacts,
@@ -82,7 +83,7 @@ class AdapterCopy(MxMechanism):
     """Two hosts that are attached to an agent."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=2, actor="agent", permission="ptrace attach", yama=False, containers=False
+        copies=2, actor="agent", permission=PTRACE
     )
 
     def open(self) -> None:
@@ -116,15 +117,7 @@ class AgentRegistrar:
 
 
 def _facts(direction: Literal["get", "put"]) -> MechanismFacts:
-    return MechanismFacts(
-        copies=2,
-        actor="agent",
-        one_sided=(direction,),
-        bound=True,
-        permission="ptrace attach",
-        yama=False,
-        containers=False,
-    )
+    return MechanismFacts(copies=2, actor="agent", one_sided=(direction,), bound=True, permission=PTRACE)
 
 
 class _TokenAccess(OneSided):

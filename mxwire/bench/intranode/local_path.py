@@ -8,7 +8,7 @@ from abc import abstractmethod
 from itertools import count
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, MechanismFacts, Piece
+from mxwire.bench.intranode.mechanism import PTRACE, Mechanism, MechanismError, MechanismFacts, Piece
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork
@@ -79,7 +79,7 @@ class MxLocal(MxMechanism):
     """Up to 4,096 bytes through a ring; longer messages by one copy of the receiver (rule R-LOC-02)."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=1, actor="both", permission="ptrace attach", yama=False, containers=False
+        copies=1, actor="both", permission=PTRACE
     )
     SINGLE_COPY: ClassVar[bool] = True
 

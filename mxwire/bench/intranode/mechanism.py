@@ -35,6 +35,10 @@ PACKET: Final = 8192
 Actor = Literal["both", "initiator", "agent"]
 
 
+PTRACE: Final = "ptrace attach"
+"""The permission to use the memory of the other process."""
+
+
 class MechanismError(MxwireError):
     """A mechanism cannot be used here, or the other side has gone."""
 
@@ -51,15 +55,17 @@ class MechanismFacts:
     bound: bool = False
     """True if a region must be registered before its data can move."""
     permission: str = "none"
-    """The permission that it needs."""
+    """The permission that it needs, such as :data:`PTRACE`."""
     freezes: bool = False
     """True if the other process is stopped while data moves."""
     largest: int | None = None
     """Largest message in bytes; None if there is no limit."""
-    yama: bool = True
-    """True if it works with kernel.yama.ptrace_scope at 1, between processes that are not related."""
-    containers: bool = True
-    """True if it works between containers that share a memory or a network, but no processes."""
+
+    @property
+    def works_apart(self) -> bool:
+        """True if it works with kernel.yama.ptrace_scope at 1, between processes that are not related, and between
+        containers that share a memory or a network, but no processes."""
+        return self.permission != PTRACE
 
 
 @dataclass(frozen=True, slots=True)

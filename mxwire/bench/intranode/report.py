@@ -220,8 +220,7 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
             "yes" if facts.one_sided else "with a thread",
             _caches(recording, name),
             facts.permission,
-            _yes(facts.yama),
-            _yes(facts.containers),
+            *[_yes(facts.works_apart)] * 2,
         )
     )
 

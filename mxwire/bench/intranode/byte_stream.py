@@ -1,22 +1,97 @@
-"""Sockets of one machine: Unix stream, Unix sequenced packets, and TCP over the loopback interface."""
+"""Streams of bytes through the kernel: pipes, Unix sockets, and TCP over the loopback interface."""
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import POLLS, Mechanism, MechanismFacts, Piece
-from mxwire.bench.intranode.pipe import read_all, write_all
+from mxwire.bench.intranode.mechanism import POLLS, Mechanism, MechanismFacts, Piece, checked, library
+from mxwire.link.sendmmsg import IoVector
 
+_BUFFER: Final = 1 << 20
+"""Buffer of a pipe in bytes."""
 _LONGEST_PACKET: Final = 65536
 
 
-class UnixStream(Mechanism):
-    """A pair of connected stream sockets."""
+class ByteStream(Mechanism):
+    """The kernel copies in and out, through the descriptors of a side."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
+    _read: int
+    _write: int
+
+    def give(self, piece: Piece) -> None:
+        """Write the message."""
+        view = piece.view
+        while view:
+            view = view[os.write(self._write, view) :]
+
+    def take(self, piece: Piece) -> None:
+        """Read the message."""
+        view = piece.view
+        while view:
+            count = os.readv(self._read, [view])
+            if not count:
+                raise EOFError
+            view = view[count:]
+
+
+class Pipe(ByteStream):
+    """A pipe per direction, written and read."""
+
+    def open(self) -> None:
+        """Open the pipes; an unprivileged user may not be allowed the large buffer."""
+        self._pipes = [os.pipe(), os.pipe()]
+        for _, writing in self._pipes:
+            with suppress(PermissionError):
+                fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _BUFFER)
+
+    def join(self, rank: int, partner: int) -> None:
+        """Take the ends of the side, so that the end of the other side is seen."""
+        super().join(rank, partner)
+        self._write, self._read = self._pipes[rank][1], self._pipes[1 - rank][0]
+        for each in (self._pipes[rank][0], self._pipes[1 - rank][1]):
+            os.close(each)
+        self._pipes = []
+
+    def close(self) -> None:
+        """Close the pipes."""
+        ends = [each for pipe in self._pipes for each in pipe] or [self._write, self._read]
+        for each in ends:
+            os.close(each)
+
+
+class Vmsplice(Pipe):
+    """Pages of the source are lent to the pipe, and the destination copies out of them.
+
+    The source must leave them alone until they were read, which no call reports; here the answer of the other side
+    does.
+    """
+
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both")
+
+    def open(self) -> None:
+        """Open the pipes."""
+        super().open()
+        (self._splice,) = library("vmsplice")
+        self._segment = IoVector()
+
+    def give(self, piece: Piece) -> None:
+        """Lend the pages of the message."""
+        segment, done = self._segment, 0
+        while done < piece.size:
+            segment.base, segment.length = piece.address + done, piece.size - done
+            count = self._splice(self._write, ctypes.byref(segment), ctypes.c_ulong(1), 0)
+            done += checked(count, "vmsplice")
+
+
+class UnixStream(ByteStream):
+    """A pair of connected stream sockets."""
 
     def open(self) -> None:
         """Open the pair."""
@@ -27,15 +102,7 @@ class UnixStream(Mechanism):
         super().join(rank, partner)
         self._socket = self._sockets[rank]
         self._sockets[1 - rank].close()
-        self._descriptor = self._socket.fileno()
-
-    def give(self, piece: Piece) -> None:
-        """Write the message."""
-        write_all(self._descriptor, piece.view)
-
-    def take(self, piece: Piece) -> None:
-        """Read the message."""
-        read_all(self._descriptor, piece.view)
+        self._write = self._read = self._socket.fileno()
 
     def close(self) -> None:
         """Close the sockets."""
