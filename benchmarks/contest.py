@@ -189,9 +189,7 @@ class Benchmark:
 
     def median(self, series: str, name: str) -> float | None:
         """Return the median of a contestant that was measured, in a series without sizes."""
-        found = self._points.fill().named(series)
-        point = None if found is None else found.point(name, 0)
-        return None if point is None else point.median
+        return self._points.fill().named(series).median(name, 0)
 
     def run(self, measure: Callable[[Benchmark], None]) -> None:
         """Measure within the bound of time, and complete the recording."""

@@ -104,12 +104,12 @@ def judged(goal: Goal, recording: Recording) -> Verdict | None:
     """Judge a goal; None if it was not measured."""
     series, others = recording.named(goal.series), recording.named(goal.other_series or goal.series)
     found = []
-    for each in series.curve(goal.contestant) if series is not None else ():
-        size = each.parameters.get(series.x) if series is not None else None
+    for each in series.curve(goal.contestant):
+        size = each.parameters.get(series.x)
         other = None
         if goal.how != "value":
             place = size if goal.other_size is None else goal.other_size
-            other = others.point(goal.other or goal.contestant, place) if others is not None else None
+            other = others.point(goal.other or goal.contestant, place)
         if (other is None and goal.how != "value") or not goal.sizes[0] <= (size or 0) <= goal.sizes[1]:
             continue
         found.append(_verdict(goal, each, other, size))

@@ -250,8 +250,6 @@ class LogpStudy:
     def _compare(self, carrier: str, name: str, size: int) -> Agreement | None:
         """Compare both methods; mark the point unless they agree. None if one of them has no result."""
         series = self._recording.named(name)
-        if series is None:
-            return None
         one, other = series.point(carrier, size), series.point(carrier + ROUND_TRIPS, size)
         if one is None or other is None:
             return None
@@ -265,11 +263,8 @@ class LogpStudy:
         return found
 
     def _mark(self, name: str, chosen: Callable[[Measurement], bool], mark: str) -> None:
-        series = self._recording.named(name)
-        if series is not None:
-            series.measurements[:] = [
-                replace(each, marks=(*each.marks, mark)) if chosen(each) else each for each in series.measurements
-            ]
+        measurements = self._recording.named(name).measurements
+        measurements[:] = [replace(each, marks=(*each.marks, mark)) if chosen(each) else each for each in measurements]
 
 
 def overhead(found: dict[str, Any]) -> float:
@@ -293,10 +288,7 @@ def segments(carrier: str) -> list[tuple[int, int]]:
 
 def gaps_per_byte(recording: Recording, carrier: str) -> Iterator[dict[str, Any]]:
     """G by segment: the slope of g over size by least squares, in ns per byte; no rate for a segment without slope."""
-    series = recording.named("g")
-    if series is None:
-        return
-    curve = series.curve(carrier)
+    curve = recording.named("g").curve(carrier)
     for low, high in segments(carrier):
         points = [(each.parameters["size"], each.median) for each in curve if low <= each.parameters["size"] <= high]
         if len(points) < 2:
@@ -321,10 +313,10 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
     """The parameters by carrier and size, both methods side by side, G, and the bandwidths."""
     yield Heading("LogP")
     known = shared_marks([each for series in recording.series for each in series.measurements])
-    for carrier in _carriers(recording):
+    for carrier in recording.named("RTT/2").contestants():
         yield Heading(", ".join([carrier, "µs", *known]), 3)
         yield _parameters(recording, carrier, known)
-    yield from marks_legend([each for name in PARAMETERS for each in _measurements(recording, name)])
+    yield from marks_legend([each for name in PARAMETERS for each in recording.named(name).measurements])
     yield from _gap_blocks(recording)
     agreed = recording.facts.get("agreement", {})
     if agreed:
@@ -336,8 +328,8 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
         shown = ", ".join(f"{float(error):+.1%} of {int(ns) / 1e3:g} µs" for ns, error in errors.items())
         yield Paragraph(f"Error of the calibrated work: {shown}.")
     bandwidth = recording.named(BANDWIDTH)
-    if bandwidth is not None:
-        for carrier in _carriers(recording):
+    if bandwidth:
+        for carrier in recording.named("RTT/2").contestants():
             yield Heading(", ".join([f"Bandwidth of {carrier}", bandwidth.unit, *known]), 3)
             yield _bandwidths(bandwidth, carrier)
 
@@ -347,40 +339,30 @@ def _agreed(found: dict[str, Any]) -> str:
     return f"{found['agree']} of {found['points']}" + (f", {found['undecided']} ?" if found["undecided"] else "")
 
 
-def _measurements(recording: Recording, name: str) -> list[Measurement]:
-    series = recording.named(name)
-    return [] if series is None else series.measurements
-
-
-def _carriers(recording: Recording) -> list[str]:
-    names = [name for series in recording.series if series.name == "RTT/2" for name in series.contestants()]
-    return list(dict.fromkeys(names))
-
-
 def _parameters(recording: Recording, carrier: str, known: tuple[str, ...]) -> Table:
-    by = {series.name: series for series in recording.series}
-    columns = [(name, kind) for kind in ("", ROUND_TRIPS) for name in _COLUMNS if _has(by, name, carrier + kind)]
+    columns = [
+        (recording.named(name), kind)
+        for kind in ("", ROUND_TRIPS)
+        for name in _COLUMNS
+        if carrier + kind in recording.named(name).contestants()
+    ]
     rows = []
-    for size in sorted({each.parameters["size"] for each in by["RTT/2"].curve(carrier)}):
+    for size in sorted({each.parameters["size"] for each in recording.named("RTT/2").curve(carrier)}):
         cells = []
-        for name, kind in columns:
-            point = by[name].point(carrier + kind, size)
+        for series, kind in columns:
+            point = series.point(carrier + kind, size)
             cells.append("" if point is None else spread(point, known, short=True))
         rows.append(Row((f"{size:,}", *cells)))
-    headings = [name + (" (PRTT)" if kind else "") for name, kind in columns]
+    headings = [series.name + (" (PRTT)" if kind else "") for series, kind in columns]
     return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows), divisible=True)
 
 
 def _bandwidths(series: Series, carrier: str) -> Table:
     rows = []
-    for size in sorted({each.parameters["size"] for each in series.measurements}):
+    for size in series.places():
         points = [series.point(f"{carrier}, {kind}", size) for kind in BANDWIDTHS]
         rows.append(Row((f"{size:,}", *("" if each is None else estimate(each) for each in points))))
     return Table((Column("size, bytes", right=True), *number_columns(*BANDWIDTHS)), tuple(rows))
-
-
-def _has(by: dict[str, Series], name: str, curve: str) -> bool:
-    return name in by and curve in by[name].contestants()
 
 
 def _gap_blocks(recording: Recording) -> Iterator[Block]:
@@ -396,8 +378,7 @@ def _gap_blocks(recording: Recording) -> Iterator[Block]:
 
 def logp_figures(recording: Recording) -> Iterator[PageFigure]:
     """Half round trips and bandwidths, and the other parameters, over size."""
-    by = {series.name: series for series in recording.series}
-    shown = [by[each] for each in ("RTT/2", BANDWIDTH) if each in by]
+    shown = [series for series in map(recording.named, ("RTT/2", BANDWIDTH)) if series]
     # The bandwidth of each direction is half of both, and would double the number of curves.
     shown = [
         replace(each, measurements=[point for point in each.measurements if not point.name.endswith(BANDWIDTHS[-1])])
@@ -405,7 +386,7 @@ def logp_figures(recording: Recording) -> Iterator[PageFigure]:
     ]
     if shown:
         yield PageFigure(SeriesFigure(shown, "Latency and bandwidth", MXOE), SERIES_CAPTION)
-    others = [by[each] for each in ("g", "o_s", "o_r") if each in by]
+    others = [series for series in map(recording.named, COMPARED) if series]
     if others:
         yield PageFigure(SeriesFigure(others, "Parameters of LogP, by both methods"), "L is in the tables.")
 

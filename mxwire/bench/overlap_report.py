@@ -58,18 +58,18 @@ def overlap_blocks(recording: Recording) -> Iterator[Block]:
 def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
     """Rates of double buffering, overlap, and a timeline per way of progress."""
     rate, overlap = recording.named(RATE), recording.named(OVERLAP)
-    if rate is not None:
+    if rate:
         yield PageFigure(
             SeriesFigure(cases(rate), "Double buffering"),
             "The producer fills, the consumer sums; the slower of both has half of the network's rate.",
         )
-    if overlap is not None:
+    if overlap:
         yield PageFigure(
             SeriesFigure(cases(overlap), "Overlap of a message and work", limits=_SHOWN),
             f"1: a message and the work beside it take the time of the longer one. Values beyond {_SHOWN[0]:g} and "
             f"{_SHOWN[1]:g}, as on a busy machine, are not drawn.",
         )
-    if recording.named(POLLED) is not None:
+    if recording.named(POLLED):
         polled = [case for each in recording.series if each.name in ("availability", POLLED) for case in cases(each)]
         yield PageFigure(SeriesFigure(polled, "Polling"), "Work in slices, with a poll between them.")
     for way, timeline in recording.facts.get(TIMELINES, {}).items():

@@ -391,7 +391,7 @@ class PathStudy:
     def _conclude(self) -> None:
         facts = self._recording.facts
         trips, alone = self._recording.named(TRIP), self._recording.named(ALONE)
-        if trips is None or alone is None:
+        if not trips or not alone:
             return
         facts["budgets"] = [each.record() for each in budgets(self._recording)]
         facts["steps"] = [
@@ -416,7 +416,7 @@ def _traced(size: int) -> int:
 
 def steps(trips: Series) -> Iterator[tuple[int, str, float, float | None]]:
     """Size, rung, median and difference to the rung above it, of the rungs that poll."""
-    for size in sorted({each.parameters["size"] for each in trips.measurements} & set(SIZES)):
+    for size in [each for each in trips.places() if each in SIZES]:
         before: float | None = None
         for rung in RUNGS:
             point = trips.point(f"{rung}, spinning", size)
@@ -432,13 +432,13 @@ def budgets(recording: Recording) -> Iterator[Budget]:
     The parts of the network add up to the half round trip of the ring, and the others to that of the hosts among
     frames: with these, each round is judged.
     """
-    trips, alone = series_of(recording, TRIP), series_of(recording, ALONE)
-    calls = _median(series_of(recording, CALL), "system call", 0)
+    trips, alone = recording.named(TRIP), recording.named(ALONE)
+    calls = recording.named(CALL).median("system call", 0)
     for kind in ("", " interpreted"):
         for size in BUDGET_SIZES:
-            hand_over = _median(trips, "shared memory, spinning", size)
-            ring = _median(trips, f"ring{kind}, spinning", size)
-            engine, hosts = _median(alone, f"engine{kind}", size), _median(alone, f"hosts{kind}", size)
+            hand_over = trips.median("shared memory, spinning", size)
+            ring = trips.median(f"ring{kind}, spinning", size)
+            engine, hosts = alone.median(f"engine{kind}", size), alone.median(f"hosts{kind}", size)
             if None in (ring, engine, hosts, calls):
                 continue
             assert ring and engine and hosts and calls
@@ -467,16 +467,6 @@ def budgets(recording: Recording) -> Iterator[Budget]:
                 yield Budget(f"mxoe{kind}, {mode}", size, (*parts, *more), whole.median, verdict)
 
 
-def series_of(recording: Recording, name: str) -> Series:
-    """The series of that name, which is empty if nothing of it was measured."""
-    return recording.named(name) or Series(name, "")
-
-
-def _median(series: Series, name: str, size: int) -> float | None:
-    point = series.point(name, size)
-    return None if point is None else point.median
-
-
 # The table of costs of this machine
 
 
@@ -488,7 +478,7 @@ def write_costs(recording: Recording) -> Path | None:
     from mxwire.bench.cost.calibration import FITTED, PREDICTED, calibrate, half_round_trip
     from mxwire.bench.cost.tables import own_table_file, write_own_table
 
-    trips = series_of(recording, TRIP)
+    trips = recording.named(TRIP)
     curve = trips.curve("mxoe, spinning")
 
     def points(sizes: Sequence[int]) -> list[Measurement]:

@@ -17,7 +17,6 @@ from mxwire.bench.path import (
     TRIP,
     Budget,
     budgets,
-    series_of,
     steps,
 )
 from mxwire.bench.record import Measurement, Recording, Series
@@ -42,8 +41,8 @@ _SPEEDS: Final = ((10, "10 Mb/s"), (100, "100 Mb/s"), (1_000, "1 Gb/s"), (10_000
 def path_blocks(recording: Recording) -> Iterator[Block]:
     """The ladder, the counts, the budget and the share of a processor per frame."""
     yield Heading("Where the time goes")
-    trips = series_of(recording, TRIP)
-    if trips.measurements:
+    trips = recording.named(TRIP)
+    if trips:
         yield _ladder(trips)
         yield from marks_legend(trips.measurements)
         yield from _orderings(trips)
@@ -52,10 +51,10 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
             yield Heading("Counted per round trip, one side, blocking", 3)
             yield Paragraph(_COPIES)
             yield counted
-            yield from _engine_copies(series_of(recording, ALONE))
+            yield from _engine_copies(recording.named(ALONE))
     for name in (ALONE, CALL, FRAME):
-        series = series_of(recording, name)
-        if series.measurements:
+        series = recording.named(name)
+        if series:
             yield from series_blocks(series)
     found = list(budgets(recording))
     if found:
@@ -64,14 +63,14 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
     if recording.facts.get("predictions"):
         yield Heading("Agreement: half round trips of mxoe by the table of costs here, µs", 3)
         yield _prediction_table(recording)
-    interval = series_of(recording, FRAME).point("ring", FRAME_SIZE)
+    interval = recording.named(FRAME).point("ring", FRAME_SIZE)
     if interval is not None:
         yield Heading("Frames of 1500 bytes on links of different speeds", 3)
         yield _shares(interval)
 
 
 def _ladder(trips: Series) -> Table:
-    sizes = sorted({each.parameters["size"] for each in trips.measurements} & set(SIZES))
+    sizes = [each for each in trips.places() if each in SIZES]
     differences = {(size, rung): more for size, rung, _, more in steps(trips)}
     rows = []
     for name in trips.contestants():
@@ -114,7 +113,7 @@ _COUNTED: Final = {
 def _counted(recording: Recording) -> Table:
     counts = [
         (each.name.partition(",")[0], each.parameters["size"], each.counts)
-        for each in series_of(recording, TRIP).measurements
+        for each in recording.named(TRIP).measurements
         if "system calls" in each.counts
     ]
     counts += [(LIBRARY, int(size), each) for size, each in recording.facts.get(LIBRARY, {}).items()]
@@ -199,8 +198,8 @@ def _shares(interval: Measurement) -> Table:
 
 def path_figures(recording: Recording) -> Iterator[PageFigure]:
     """The ladder over size, and the budgets as bars."""
-    trips = series_of(recording, TRIP)
-    if trips.measurements:
+    trips = recording.named(TRIP)
+    if trips:
         yield PageFigure(
             SeriesFigure([trips], "Half a round trip, by path", MXOE),
             SERIES_CAPTION,

@@ -167,6 +167,10 @@ class Series:
     x_unit: str = "bytes"
     measurements: list[Measurement] = field(default_factory=list)
 
+    def __bool__(self) -> bool:
+        """True if anything was measured."""
+        return bool(self.measurements)
+
     def contestants(self) -> list[str]:
         """Names of the curves, in the order of their first points."""
         return list(dict.fromkeys(each.name for each in self.measurements))
@@ -179,6 +183,15 @@ class Series:
     def point(self, name: str, x: float) -> Measurement | None:
         """The point of a contestant at a value of the parameter; None if it was not measured."""
         return next((each for each in self.curve(name) if each.parameters.get(self.x) == x), None)
+
+    def median(self, name: str, x: float) -> float | None:
+        """The median of a contestant at a value of the parameter; None if it was not measured."""
+        point = self.point(name, x)
+        return None if point is None else point.median
+
+    def places(self) -> list[Any]:
+        """The values of the parameter at which anything was measured, in order."""
+        return sorted({each.parameters.get(self.x, 0) for each in self.measurements})
 
 
 @dataclass
@@ -195,9 +208,9 @@ class Recording:
     facts: dict[str, Any] = field(default_factory=dict)
     """Results other than curves, such as a budget or parameters of a model."""
 
-    def named(self, name: str) -> Series | None:
-        """The series of a name; None if nothing was measured for it."""
-        return next((each for each in self.series if each.name == name), None)
+    def named(self, name: str) -> Series:
+        """The series of a name, which is empty if nothing was measured for it."""
+        return next((each for each in self.series if each.name == name), Series(name, ""))
 
     def varied(self, points: Iterable[Sequence[Any]]) -> Recording:
         """The recording with other values for some points: their series, name, parameter and value."""
@@ -214,10 +227,10 @@ class Recording:
         """Add the series of another part of the study; curves of a series that both have are joined."""
         for series in other.series:
             known = self.named(series.name)
-            if known is None:
-                self.series.append(series)
-            else:
+            if known:
                 known.measurements.extend(series.measurements)
+            else:
+                self.series.append(series)
         self.remarks += other.remarks
         self.complete &= other.complete
 
@@ -329,7 +342,7 @@ def _assembled(records: Iterable[dict[str, Any]]) -> list[Recording]:
 
 def _add(recording: Recording, record: dict[str, Any]) -> None:
     series = recording.named(record["series"])
-    if series is None:
+    if not series:
         series = Series(record["series"], record["series_unit"], record["x"], record["x_unit"])
         recording.series.append(series)
     series.measurements.append(Measurement.from_record(record))

@@ -120,9 +120,8 @@ def series_table(series: Series) -> Table:
     if not series.x:
         lines = (Row((name, spread(each, shared))) for name in names for each in series.curve(name))
         return Table((Column("contestant"), *number_columns(series.unit)), tuple(lines))
-    values = sorted({each.parameters.get(series.x, 0) for each in series.measurements})
     rows = []
-    for value in values:
+    for value in series.places():
         points = [(series.point(name, value), known[name]) for name in names]
         rows.append(Row((f"{value:,}", *("" if point is None else spread(point, marks) for point, marks in points))))
     columns = (Column(axis_name(series), right=True), *number_columns(*headings))

@@ -123,5 +123,5 @@ def _figures(recording: Recording) -> Iterator[PageFigure]:
     }
     for name, caption in captions.items():
         series = recording.named(name)
-        if series is not None:
+        if series:
             yield PageFigure(SeriesFigure([series], name.capitalize()), caption)

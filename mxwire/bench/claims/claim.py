@@ -96,7 +96,7 @@ class ClaimEvidence:
     def series(self, study: str, name: str, *, modelled: bool = False) -> Series:
         """A series; raise :class:`EvidenceError` if it was not recorded, or by a quick study that is not evidence."""
         found = self.recording(study, modelled=modelled).named(name)
-        if found is None:
+        if not found:
             raise EvidenceError(f"{study}: {name} was not measured")
         return found
 

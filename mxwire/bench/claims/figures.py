@@ -83,7 +83,7 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
         # A logarithmic axis cannot show an L that is negative everywhere, as it is if sends overlap the flight.
         named = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
         shown = [series for series in named if any(point.median > 0 for point in series.measurements)]
-        if each.study == INTRANODE and (moved := each.named(operation_series("cold"))) is not None:
+        if each.study == INTRANODE and (moved := each.named(operation_series("cold"))):
             yield PageFigure(
                 SeriesFigure([_chosen(moved, _MOVED, unit="MiB/s")], "Transfers between two processes, live"),
                 "Figure 2 on this machine: stores into memory that both map (shared-buffer), reads by the kernel "
@@ -145,7 +145,7 @@ def _library_figures(recording: Recording) -> Iterator[PageFigure]:
     """Figures 4 to 8, and figures 10 to 12, which have the rate of the null model as the ceiling."""
     live = "" if recording.conditions.virtual else ", live"
     paper = {} if live else _LIBRARY_POINTS
-    parameters = [_in_place(each) for name in PARAMETERS if (each := recording.named(name)) is not None]
+    parameters = [_in_place(each) for name in PARAMETERS if (each := recording.named(name))]
     # A logarithmic axis cannot show an L that is negative everywhere.
     shown = [(each, paper.get(each.name, {})) for each in parameters if any(it.median > 0 for it in each.measurements)]
     if shown:
@@ -157,14 +157,14 @@ def _library_figures(recording: Recording) -> Iterator[PageFigure]:
             "fitted to all of them but the gap of AM at 4 KB. The paper prints no other values.",
         )
     transfers = recording.named(TRANSFERS)
-    if transfers is not None:
+    if transfers:
         yield PageFigure(
             SeriesFigure([transfers], "Transfers between memory and adapter, 1998 (figure 2): input of the model"),
             "Costs of the table myrinet-1998, which are fitted or guessed: no evidence. It has no reads by the "
             "processor, and no DMA that the host starts.",
         )
     rates = recording.named(BANDWIDTH)
-    if rates is None:
+    if not rates:
         return
     kinds = []
     for kind, number in _LIBRARY_FIGURES.items():
@@ -184,9 +184,9 @@ def _in_place(series: Series) -> Series:
 
 def _model_figures(recording: Recording) -> Iterator[PageFigure]:
     trips, slow = recording.named(TRIP), recording.named(SLOW)
-    if trips is not None:
+    if trips:
         latencies = [(_chosen(trips, ("open-mx", "tcp", "mx", "mixed")), _LATENCIES)]
-        if slow is not None:
+        if slow:
             latencies.append((_chosen(slow, ("open-mx", "tcp")), _SLOW_LATENCIES))
         yield PageFigure(
             _against(latencies, "Half a round trip (figures 9 and 13)"),
@@ -200,13 +200,13 @@ def _model_figures(recording: Recording) -> Iterator[PageFigure]:
             "numbers. The table was fitted to that of Open-MX without offload and to the rate of TCP.",
         )
     collectives = recording.named(COLLECTIVE)
-    if collectives is not None:
+    if collectives:
         yield PageFigure(
             _gain_figure(collectives),
             "Virtual time, 16 ranks on 2 hosts.",
         )
     shares = recording.named(SHARE)
-    if shares is not None:
+    if shares:
         yield PageFigure(
             _share_figure(shares),
             "Virtual time. Left bars: copies by the processor, right bars: by I/OAT. Crosses: the paper's totals.",
@@ -284,7 +284,7 @@ def _mtu_figures(recording: Recording) -> Iterator[PageFigure]:
     for name, title in _MTU_FIGURES.items():
         series = recording.named(name)
         # A live study may omit delays, which take long; then there is only one point.
-        if series is not None and len({each.parameters[series.x] for each in series.measurements}) > 1:
+        if len(series.places()) > 1:
             kind = VIRTUAL_TIME if recording.conditions.virtual else "live"
             names = [each for each in series.contestants() if each.removeprefix("bound: ").startswith(_BLOCKS)]
             shown = _chosen(series, names) if names else series

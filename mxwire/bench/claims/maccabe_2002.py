@@ -95,11 +95,11 @@ def _measured(study: OverlapStudy, costs: Costs, options: StudyOptions) -> Recor
     dialect = as_dialect("omx:9000")
     recording = run_overlap(study, ModelledOverlap(costs, dialect), options)
     rates = recording.named(RATE)
-    network = None if rates is None else rates.point(f"match, {NETWORK}", _LARGE)
-    if rates is not None and network is not None:
+    network = rates.median(f"match, {NETWORK}", _LARGE)
+    if network is not None:
         ranks = ModelledOverlap(costs, dialect, same=True)
         for bound in BOUNDS:
-            rate, details = buffered_rate(ranks, "match", _LARGE, work_of(_LARGE, network.median, bound))
+            rate, details = buffered_rate(ranks, "match", _LARGE, work_of(_LARGE, network, bound))
             name, parameters = f"{_SHARED}, {bound}", {"size": _LARGE}
             rates.measurements.append(
                 Measurement(name, rates.unit, (rate,), parameters, marks=ranks.marks, details=details)

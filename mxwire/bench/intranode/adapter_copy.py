@@ -82,9 +82,7 @@ def _serve(interface: str, ready: int) -> None:
 class AdapterCopy(MxMechanism):
     """Two hosts that are attached to an agent."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=2, actor="agent", permission=PTRACE
-    )
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="agent", permission=PTRACE)
 
     def open(self) -> None:
         """Start the agent, and wait until programs can attach."""

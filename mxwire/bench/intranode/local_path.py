@@ -78,9 +78,7 @@ class MxMechanism(Mechanism):
 class MxLocal(MxMechanism):
     """Up to 4,096 bytes through a ring; longer messages by one copy of the receiver (rule R-LOC-02)."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=1, actor="both", permission=PTRACE
-    )
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both", permission=PTRACE)
     SINGLE_COPY: ClassVar[bool] = True
 
     def open_host(self) -> Host:

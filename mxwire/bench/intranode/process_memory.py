@@ -62,18 +62,14 @@ class _CrossMemory(_ProcessMemory):
 class CrossMemoryGet(_CrossMemory, GetMechanism):
     """``process_vm_readv`` by the destination."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=1, actor="initiator", one_sided=("get",), permission=PTRACE
-    )
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="initiator", one_sided=("get",), permission=PTRACE)
     CALL = "process_vm_readv"
 
 
 class CrossMemoryPut(_CrossMemory, PutMechanism):
     """``process_vm_writev`` by the source."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=1, actor="initiator", one_sided=("put",), permission=PTRACE
-    )
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="initiator", one_sided=("put",), permission=PTRACE)
     CALL = "process_vm_writev"
 
 

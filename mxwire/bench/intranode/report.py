@@ -47,21 +47,21 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
     """All tables."""
     yield Heading("Moving data within a machine")
     trips = recording.named(TRIP)
-    if trips is not None:
+    if trips:
         yield Heading("Half round trip, µs", 3)
         yield _by_mechanism(trips, estimate)
         yield from _ratio_blocks(trips)
         yield from _processor_blocks(trips)
     for memory in MEMORIES:
         series = recording.named(operation_series(memory))
-        if series is not None:
+        if series:
             yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
             yield _by_mechanism(series, _rate_text)
     for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, SERVED, SERVING, REGISTRATION, SENDERS, AGENT_COPIES):
         series = recording.named(name)
-        if series is not None and name in (SLOTS, REGISTRATION, SENDERS, AGENT_COPIES):
+        if series and name in (SLOTS, REGISTRATION, SENDERS, AGENT_COPIES):
             yield from series_blocks(series)
-        elif series is not None:
+        elif series:
             yield Heading(f"{name[:1].upper()}{name[1:]}, {series.unit}", 3)
             yield _by_mechanism(series, estimate)
     yield from _copy_blocks(recording)
@@ -72,7 +72,7 @@ def _copy_blocks(recording: Recording) -> Iterator[Block]:
     """Rates of copies within a process, and the length from which those past the caches are faster."""
     for memory in MEMORIES:
         series = recording.named(copy_series(memory))
-        if series is None:
+        if not series:
             continue
         yield Heading(f"Rate of copies within a process, {memory}, MiB/s", 3)
         yield _by_mechanism(series, _rate_text)
@@ -90,28 +90,23 @@ def _crossover(series: Series, faster: str, slower: str, sizes: Sequence[int]) -
     """
     found = None
     for size in reversed(sizes):
-        one, other = series.point(faster, size), series.point(slower, size)
+        one, other = series.median(faster, size), series.median(slower, size)
         if one is None or other is None:
             continue
-        if one.median >= other.median:
+        if one >= other:
             return found or 0
         found = size
     return found
 
 
-def _rate(point: Measurement) -> float:
-    """Rate in MiB/s of a time in µs."""
-    return float(point.parameters["size"]) / _MIB / point.median * 1e6
-
-
 def _rate_text(point: Measurement) -> str:
-    return number_text(_rate(point))
+    """Rate in MiB/s of a time in µs."""
+    return number_text(point.parameters["size"] / _MIB / point.median * 1e6)
 
 
 def _by_mechanism(series: Series, text: Callable[[Measurement], str]) -> Table:
     """A row per contestant, and a column per value of the axis."""
-    values = sorted({each.parameters[series.x] for each in series.measurements})
-    rows = []
+    values, rows = series.places(), []
     for name in series.contestants():
         points = (series.point(name, value) for value in values)
         rows.append(Row((name, *("" if point is None else text(point) for point in points))))
@@ -123,11 +118,10 @@ def _ratio_blocks(trips: Series) -> Iterator[Block]:
     twins = [name for name in trips.contestants() if name + IN_C in trips.contestants()]
     if not twins:
         return
-    values = sorted({each.parameters["size"] for each in trips.measurements})
-    rows = []
+    values, rows = trips.places(), []
     for name in twins:
-        pairs = [(trips.point(name, value), trips.point(name + IN_C, value)) for value in values]
-        texts = (f"{one.median / other.median:.2f}" if one and other else "" for one, other in pairs)
+        pairs = [(trips.median(name, value), trips.median(name + IN_C, value)) for value in values]
+        texts = (f"{one / other:.2f}" if one and other else "" for one, other in pairs)
         rows.append(Row((name, *texts)))
     yield Heading("Time in Python as a multiple of that in C", 3)
     yield Table((Column("mechanism"), *number_columns(*map(size_text, values))), tuple(rows), divisible=True)
@@ -150,9 +144,8 @@ def suitability_blocks(recording: Recording) -> Iterator[Block]:
     """The table of properties, measured and known, and the fastest mechanism by size."""
     yield Heading("Suitability", 3)
     missing = recording.facts.get(MISSING, {})
-    known = [
-        each for each in MECHANISMS if each in missing or any(each in _heads(series) for series in recording.series)
-    ]
+    measured = {name.partition(", ")[0] for series in recording.series for name in series.contestants()}
+    known = [each for each in MECHANISMS if each in missing or each in measured]
     rows = [_suitability_row(recording, name, missing) for name in known]
     yield Table(_SUITABILITY, (*rows, _REMAPPING), divisible=True)
     yield Paragraph(
@@ -188,16 +181,6 @@ _REMAPPING: Final = Row(
 )
 
 
-def _heads(series: Series) -> set[str]:
-    return {name.partition(", ")[0] for name in series.contestants()}
-
-
-def _median(recording: Recording, series: str, name: str, x: int) -> float | None:
-    found = recording.named(series)
-    point = None if found is None else found.point(name, x)
-    return None if point is None else point.median
-
-
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
@@ -206,8 +189,8 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
     facts = mechanism_named(name).facts
     if name in missing:
         return Row((name, *[""] * 4, str(facts.copies), facts.actor, *[""] * 4, f"missing: {missing[name]}", "", ""))
-    latency, large = (_median(recording, TRIP, name, size) for size in (1, LARGE))
-    set_up, down = (_median(recording, series, name, 1) for series in (SET_UP, TEAR_DOWN))
+    latency, large = (recording.named(TRIP).median(name, size) for size in (1, LARGE))
+    set_up, down = (recording.named(series).median(name, 1) for series in (SET_UP, TEAR_DOWN))
     numbers = (latency, None if large is None else LARGE / _MIB / large * 1e6, set_up, down)
     return Row(
         (
@@ -229,7 +212,7 @@ def _is_free(recording: Recording, name: str) -> bool:
     """Return whether the other side of a mechanism computes while messages move."""
     facts = mechanism_named(name).facts
     slowdown, trips = recording.named(SLOWDOWN), recording.named(TRIP)
-    if facts.actor == "both" or facts.freezes or slowdown is None or trips is None:
+    if facts.actor == "both" or facts.freezes or not slowdown:
         return facts.actor != "both" and not facts.freezes
     points = [(point, trips.point(name, point.parameters["message"])) for point in slowdown.curve(name)]
     return all(point.median <= _FREE * trip.median for point, trip in points if trip is not None)
@@ -237,7 +220,7 @@ def _is_free(recording: Recording, name: str) -> bool:
 
 def _caches(recording: Recording, name: str) -> str:
     series = recording.named(DISTURBANCES[0])
-    if series is None:
+    if not series:
         return ""
     if mechanism_named(name).facts.actor == "agent" and not series.curve(f"{name}, source"):
         return "n/a"
@@ -253,21 +236,21 @@ def _caches(recording: Recording, name: str) -> str:
 def _fastest_rows(recording: Recording) -> Iterator[Row]:
     """The fastest mechanism per range of sizes, by use."""
     trips, accesses = recording.named(TRIP), recording.named(ACCESS)
-    if trips is not None:
+    if trips:
         two_sided = [each for each in trips.contestants() if IN_C not in each]
         yield Row(("two-sided", _ranges(trips, [each for each in two_sided if each != _IN_PLACE])))
         if _IN_PLACE in two_sided:
             yield Row(("two-sided, built in shared memory", _ranges(trips, [_IN_PLACE])))
-    for use in ("active", "passive") if accesses is not None else ():
-        names = [each for each in accesses.contestants() if each.endswith(f", {use}")] if accesses else []
-        if accesses is not None and names:
+    for use in ("active", "passive"):
+        names = [each for each in accesses.contestants() if each.endswith(f", {use}")]
+        if names:
             yield Row((f"one-sided, {use}", _ranges(accesses, names)))
 
 
 def _ranges(series: Series, names: Sequence[str]) -> str:
     """The fastest of some contestants at each size, one range per mechanism."""
     best: list[tuple[str, int, int]] = []
-    for value in sorted({each.parameters[series.x] for each in series.measurements}):
+    for value in series.places():
         points = [point for name in names if (point := series.point(name, value)) is not None]
         if not points:
             continue
@@ -286,8 +269,6 @@ def _ranges(series: Series, names: Sequence[str]) -> str:
 def _local_path_text(recording: Recording) -> str:
     """The size from which one copy is faster than two on mxwire's local path."""
     series = recording.named(TRIP)
-    if series is None:
-        return ""
     sizes = [each.parameters["size"] for each in series.curve("mx-local") if each.parameters["size"] > SHARED_THRESHOLD]
     size = _crossover(series, "mx-local", "mx-local-two-copies", sizes)
     if size is None:
@@ -309,6 +290,6 @@ def intranode_figures(recording: Recording) -> Iterator[PageFigure]:
         ([ACCESS], "Accesses to a window", "Active: between fences. Passive: under a lock, while the target computes."),
     )
     for names, title, caption in figures:
-        shown = [series for name in names if (series := recording.named(name)) is not None]
+        shown = [series for series in map(recording.named, names) if series]
         if shown:
             yield PageFigure(SeriesFigure(shown, title), caption)
