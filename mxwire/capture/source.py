@@ -360,11 +360,7 @@ class ChunkBuffer:
     @property
     def offset(self) -> int:
         """Offset in the capture of the first byte not consumed."""
-        return self.offset_at(self.start)
-
-    def offset_at(self, place: int) -> int:
-        """Offset in the capture of a position in the buffer."""
-        return self._buffer_offset + place
+        return self._buffer_offset + self.start
 
     def fill(self, needed: int) -> bool:
         """Read more, and return False at the end. ``needed`` is the number of available bytes required to continue."""

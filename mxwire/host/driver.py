@@ -309,7 +309,7 @@ class _BackgroundThread(threading.Thread):
             pause, steps = self._step()
             # Sleep even for a pause of 0, because compiled code lets other threads run only in system calls.
             poller.poll(LONGEST if pause is None else min(LONGEST, pause / MILLISECOND))
-            while self._stepped_elsewhere(steps):
+            while self._driver.driven or self._core.steps != steps:
                 steps = core.steps
                 if self._closing.wait(NAP):
                     return
@@ -319,9 +319,6 @@ class _BackgroundThread(threading.Thread):
             if not self._driver.driven:
                 self._core.step()
             return self._core.pause(), self._core.steps
-
-    def _stepped_elsewhere(self, steps: int) -> bool:
-        return self._driver.driven or self._core.steps != steps
 
     def leave(self) -> None:
         """End the thread, and wait for its end unless it is the caller."""

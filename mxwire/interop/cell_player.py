@@ -163,16 +163,11 @@ def cell_of(
     )
     if captures is None:
         return cell
-    file = capture_name(order)
+    file = order.name.replace("/", "--") + ".pcapng"
     comment = f"mxwire interop: {order.name}, seed {order.seed}: {verdict}: {reason}"
     texts, whole = comments(stage.frames, found, left_out), verdict in ("fail", "non-strict")
     write_capture(captures / file, stage.frames, texts, names, comment, whole=whole)
     return replace(cell, capture=file)
-
-
-def capture_name(order: CellOrder) -> str:
-    """Return the file name of a cell's capture."""
-    return order.name.replace("/", "--") + ".pcapng"
 
 
 def captures_in(folder: Path) -> Path:

@@ -190,7 +190,7 @@ class _MessageFlow:
         bucket = None if rate is None else TokenBucket(rate, begun, depth_ns=_CATCH_UP_NS)
         end = begun + int(options.trial * SECOND)
         while now < end:
-            free = options.window - self._in_flight()
+            free = options.window - (len(self._echoes) if self._options.echo else len(self._sends))
             count = free if bucket is None else bucket.take(now, free) if free > 0 else 0
             for _ in range(max(count, 0)):
                 self._send(now)
@@ -208,9 +208,6 @@ class _MessageFlow:
             self._times[self._number] = now
         self._sends.append(self._endpoint.isend(self._partner, self._data, self._number))
         self._number += 1
-
-    def _in_flight(self) -> int:
-        return len(self._echoes) if self._options.echo else len(self._sends)
 
     def _harvest(self, trial: MessageTrial, now: int) -> None:
         """Count the messages that were delivered."""

@@ -290,14 +290,10 @@ def _place(each: Field | None) -> str:
 
 def json_lines(name: str | None = None, dialect: DialectChoice = "both") -> Iterator[str]:
     """One JSON object per field and dialect."""
-    for family in _families(dialect):
+    for family in (each.family for each in _DIALECTS[dialect]):
         for view in views(name, family):
             for each in view.layout.fields:
                 yield json_line(_json_object(view.layout, family, each))
-
-
-def _families(dialect: DialectChoice) -> tuple[Family, ...]:
-    return tuple(each.family for each in _DIALECTS[dialect])
 
 
 def _json_object(layout: Layout, family: Family, each: Field) -> dict[str, object]:

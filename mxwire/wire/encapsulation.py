@@ -145,7 +145,7 @@ def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -
     rows = _gather(batch, batch.offset)
     shift = np.zeros(len(batch), np.int64)
     if batch.link_type == LINKTYPE_ETHERNET:
-        ethertype = _integers(rows, _ETHERTYPE)
+        ethertype = rows.view(_integer_type(_ETHERTYPE))["value"].astype(np.uint16)
         unusual = np.flatnonzero(_one_of(ethertype, TAG_TYPES))
     else:
         ethertype = np.zeros(len(batch), np.uint16)
@@ -184,11 +184,6 @@ def _gather(batch: FrameBatch, start: NDArray[np.int64]) -> NDArray[np.void]:
         row[: len(tail)] = tail
         rows[place] = row.view(f"V{ROW}")[0]
     return rows
-
-
-def _integers(rows: NDArray[np.void], offset: int) -> NDArray[np.uint16]:
-    """A big-endian 16-bit field of all rows."""
-    return rows.view(_integer_type(offset))["value"].astype(np.uint16)
 
 
 @cache

@@ -391,7 +391,7 @@ def recorded(*points: tuple[str, str, int, float]) -> Recording:
     recording = Recording("intranode", Conditions())
     for series, name, size, value in points:
         found = recording.named(series)
-        if found is None:
+        if not found:
             found = Series(series, "µs")
             recording.series.append(found)
         found.measurements.append(Measurement(name, "µs", (value,), {"size": size}))

@@ -140,7 +140,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
     from_second = _without_strays(-y, from_second)
     if not from_first.any() or not from_second.any():
         return _one_way(x, y, slope, base, ahead, sides)
-    later, earlier = _lower(x[from_first], y[from_first]), _upper(x[from_second], y[from_second])
+    later, earlier = _lower(x[from_first], y[from_first]), _extreme(x[from_second], y[from_second], np.maximum)
     drift, width, seen = _drift(later, earlier, -slope)
     low, high = _bounds(later, earlier, drift)
     clock = Clock(base, ahead + round((low + high) / 2), slope + drift)
@@ -231,10 +231,6 @@ def _one_way(
 def _lower(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
     """Return the lowest points, a bounded number."""
     return _extreme(x, y, np.minimum)
-
-
-def _upper(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
-    return _extreme(x, y, np.maximum)
 
 
 def _extreme(x: NDArray[np.float64], y: NDArray[np.float64], best: np.ufunc) -> Points:

@@ -198,15 +198,11 @@ class ModelHost:
             if packet_type == _MEDIUM:
                 cost += (length - MEDIUM_DATA_OFFSET) * costs.copy_warm
             elif packet_type in _LARGE and kind == "driver":
-                cost += costs.pin * self._pages()
+                cost += costs.pin * self.options.dialect.block_length / PAGE
             leave = core.run(now, cost, kind)
             self.frames += 1
             target = self.ports[frame[DESTINATION]]
             self.port.send(target, frame, length, 1, leave, self._delay)
-
-    def _pages(self) -> float:
-        """Pages pinned before the first block; the others are pinned during the transfer."""
-        return self.options.dialect.block_length / PAGE
 
     def _interrupt(self, frames: list[bytes]) -> None:
         options, now = self.options, self.schedule.now

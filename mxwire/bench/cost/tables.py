@@ -163,11 +163,6 @@ def write_own_table(costs: Costs) -> Path:
     return path
 
 
-def table_names() -> tuple[str, ...]:
-    """Names that :func:`table_by_name` knows."""
-    return (*TABLES, HERE)
-
-
 def table_by_name(name: str) -> Costs:
     """Return a table; ``here`` is that of this machine, and any other name may be the path of a JSON file.
 
@@ -178,7 +173,7 @@ def table_by_name(name: str) -> Costs:
         return table
     path = own_table_file() if name == HERE else Path(name)
     if name != HERE and path.suffix != ".json":
-        known = table_names()
+        known = (*TABLES, HERE)
         raise MxwireError(f"no cost table {name!r}{suggestion(name, known)}: use {', '.join(known)}, or FILE.json")
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

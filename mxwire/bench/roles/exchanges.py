@@ -108,7 +108,7 @@ def _send_all(channel: Channel, size: int, count: int, window: int, work: int) -
             channel.work(work)
     times.append(clock())
     # Credit that has not been used yet.
-    for _ in range(_credits(count, half) - _used(count, half)):
+    for _ in range(count // half - _used(count, half)):
         channel.receive(_ANSWER)
     return _interval(times, window, count)
 
@@ -123,10 +123,6 @@ def _interval(times: list[int], window: int, count: int) -> float:
     windows = [(later - earlier) / window for earlier, later in pairwise(times)]
     steady = sorted(windows[1 : count // window])
     return steady[len(steady) // 2] if steady else (times[-1] - times[0]) / count
-
-
-def _credits(count: int, half: int) -> int:
-    return count // half
 
 
 def _used(count: int, half: int) -> int:

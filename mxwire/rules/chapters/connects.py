@@ -27,7 +27,7 @@ def connect_number(seen: JudgedFrame) -> Breach | None:
 def requested_start(seen: JudgedFrame) -> Breach | None:
     """The requested start is at most the next number that the partner has not used."""
     frame, back = seen.frame, seen.back
-    if isinstance(frame, ConnectReply) and not _answers_present_opening(seen):
+    if isinstance(frame, ConnectReply) and frame.src_session_id != seen.flow.destination.session:
         return None
     stream, start = back.stream, frame.target_recv_seqnum_start
     if seen.status is FrameStatus.STALE or _is_reopened(seen):
@@ -45,10 +45,6 @@ def requested_start(seen: JudgedFrame) -> Breach | None:
         expected = f"at most 0x{stream.number(stream.next):04x}, the partner's next number"
         return Breach(expected, f"requests number 0x{start:04x}, which is {ahead} ahead")
     return None
-
-
-def _answers_present_opening(seen: JudgedFrame) -> bool:
-    return bool(seen.frame.src_session_id == seen.flow.destination.session)
 
 
 def _is_reopened(seen: JudgedFrame) -> bool:

@@ -43,7 +43,7 @@ def _defect(seen: JudgedFrame) -> str | None:
 def blocks_in_flight(seen: JudgedFrame) -> Breach | None:
     """At most four blocks are outstanding, counted from the oldest incomplete one."""
     transfer = seen.transfer
-    if seen.block is not None or _is_adopted(seen):
+    if seen.block is not None or (seen.announcement is None if seen.transfer is None else seen.transfer.adopted):
         return None
     oldest, per_block = (0, seen.pair.dialect.frames_per_block) if transfer is None else _window(transfer)
     block, over = divmod(seen.frame.frame_index, per_block)
@@ -59,11 +59,6 @@ def blocks_in_flight(seen: JudgedFrame) -> Breach | None:
             f"block {block}",
         )
     return None
-
-
-def _is_adopted(seen: JudgedFrame) -> bool:
-    """Return whether the transfer began before the observation."""
-    return seen.announcement is None if seen.transfer is None else seen.transfer.adopted
 
 
 def _window(transfer: ObservedTransfer) -> tuple[int, int]:
