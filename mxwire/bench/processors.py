@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
+_SOFTIRQ_THREAD: Final = "ksoftirqd"
 _CALIBRATION_NS: Final = 2_000_000
 _BEST_OF: Final = 5
 _LOOPS: Final = 20_000
@@ -85,16 +90,12 @@ class ProcessorUse:
     preemptions: int
     """Involuntary context switches: disturbances by other programs."""
     wall: float
+    softirq: float = 0.0
+    """Time of the kernel's threads that process frames on the processors of this process: also for its own messages."""
 
     def __sub__(self, other: ProcessorUse) -> ProcessorUse:
         """The use between two readings."""
-        return ProcessorUse(
-            self.user - other.user,
-            self.system - other.system,
-            self.waits - other.waits,
-            self.preemptions - other.preemptions,
-            self.wall - other.wall,
-        )
+        return ProcessorUse(*(one - before for one, before in zip(astuple(self), astuple(other), strict=True)))
 
     def record(self) -> dict[str, float]:
         """The use as the values of a role."""
@@ -105,10 +106,32 @@ class ProcessorUse:
             "waits": self.waits,
             "preemptions": self.preemptions,
             "wall": self.wall,
+            "softirq": self.softirq,
         }
 
 
 def read_use() -> ProcessorUse:
     """The use of processors by this process so far."""
+    softirq = sum(_run_time(_softirq_threads().get(each)) for each in os.sched_getaffinity(0))
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return ProcessorUse(used.ru_utime, used.ru_stime, used.ru_nvcsw, used.ru_nivcsw, time.perf_counter())
+    return ProcessorUse(used.ru_utime, used.ru_stime, used.ru_nvcsw, used.ru_nivcsw, time.perf_counter(), softirq)
+
+
+@cache
+def _softirq_threads() -> dict[int, Path]:
+    """The folders of the kernel's threads for softirqs by processor, as far as this process can see them."""
+    found = {}
+    for each in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(OSError):
+            name, _, number = each.read_text(encoding="utf-8").strip().partition("/")
+            if name == _SOFTIRQ_THREAD and number.isdigit():
+                found[int(number)] = each.parent
+    return found
+
+
+def _run_time(thread: Path | None) -> float:
+    """The time in seconds that a thread has run; 0 if that is not known."""
+    with suppress(OSError):
+        if thread is not None:
+            return int((thread / "schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+    return 0.0

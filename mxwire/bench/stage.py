@@ -91,7 +91,7 @@ class ProcessSide(StudySide):
     """A side in a process of its own, interpreted or compiled: a ``module`` that speaks as ``mxwire.bench.worker``."""
 
     def __init__(self, setup: Any, package: Path | None = None, module: str = WORKER, name: str = "") -> None:
-        self._name = name or ("active" if setup.active else "passive")
+        self._name = name or ("the active" if setup.active else "the passive")
         environment = {} if package is None else {"PYTHONPATH": str(package)}
         self._child = ChildProcess(
             [sys.executable, "-P", "-m", module], environment=environment, stderr=subprocess.DEVNULL
@@ -113,15 +113,15 @@ class ProcessSide(StudySide):
         try:
             self._child.write_line(json.dumps(value).encode())
         except ChildEndedError:
-            raise SideLostError(f"the {self._name} side has ended") from None
+            raise SideLostError(f"{self._name} side has ended") from None
 
     def _read(self, timeout: float) -> Found:
         try:
             line = self._child.read_line(timeout)
         except ChildEndedError:
-            raise SideLostError(f"the {self._name} side has ended") from None
+            raise SideLostError(f"{self._name} side has ended") from None
         if line is None:
-            raise SideLostError(f"the {self._name} side does not answer within {timeout:g} s")
+            raise SideLostError(f"{self._name} side does not answer within {timeout:g} s")
         answer: Found = json.loads(line)
         return answer
 

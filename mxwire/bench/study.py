@@ -24,7 +24,7 @@ _LONG_NS: Final = 1_000_000
 _QUICK_OPERATIONS: Final = 10
 _MOST_OPERATIONS: Final = 4000
 _PREEMPTED: Final = 0.1
-"""A round counts as disturbed if a polling side was without its processor for at least this share of the time."""
+"""A round counts as disturbed if other programs had the processor of a polling side for this share of the time."""
 
 
 def _ignore(_: object) -> None:
@@ -155,9 +155,14 @@ def round_marks(found: dict[str, Any], *, spinning: bool = True) -> tuple[str, .
     if found.get("frames", {}).get("retransmitted"):
         marks.append("retransmitted")
     use = found.get("use")
-    if spinning and use and use["wall"] > 0 and use["cpu"] < (1 - _PREEMPTED) * use["wall"]:
+    if spinning and use and use["wall"] > 0 and _busy(use) < (1 - _PREEMPTED) * use["wall"]:
         marks.append("disturbed")
     return tuple(marks)
+
+
+def _busy(use: dict[str, float]) -> float:
+    """The time of a side, with that of the kernel's threads on its processor, which work for its messages."""
+    return use["cpu"] + use.get("softirq", 0.0)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
 from mxwire.bench.record import Recording
 from mxwire.bench.remote import RANK, StudyServer
-from mxwire.bench.stage import ProcessSide, SideLostError, StageError
+from mxwire.bench.stage import ProcessSide, StageError
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 
@@ -124,14 +124,19 @@ def test_benchmarks_run_live(forked_sides, over, ranks):
 
 
 @needs_root
-def test_a_rank_that_dies_ends_the_study(forked_sides):
-    options = RankOptions(ranks=3)
-    with LiveRanks(options) as ranks:
-        benchmark = benchmark_by_name("Barrier")
-        assert len(ranks.measure(benchmark, 0, 1, 2, "dissemination").times) == 3
-        os.kill(ranks.sides[0].pid, signal.SIGKILL)
-        with pytest.raises((SideLostError, StageError)):
-            ranks.measure(benchmark, 0, 1, 2, "dissemination")
+def test_a_rank_that_is_killed_leaves_the_measurements_before_it_and_a_partial_study(forked_sides, monkeypatch):
+    begun: list[LiveRanks] = []
+    begin = LiveRanks._begin
+    monkeypatch.setattr(LiveRanks, "_begin", lambda ranks: (begun.append(ranks), begin(ranks)))
+
+    def kill(step: str) -> None:
+        if step.startswith("Barrier") and begun:
+            os.kill(begun.pop().sides[0].pid, signal.SIGKILL)
+
+    recording = run_imb(study(("mx",), 3, None, ("PingPong", "Barrier", "Bcast")), StudyOptions(1, True, kill))
+    assert not recording.complete and not begun
+    assert [each.name for each in recording.series] == ["PingPong"] and len(recording.series[0].measurements) == 3
+    assert recording.remarks[-1] == "ended early: rank 0's side has ended"
 
 
 class StalledRanks(RankProcesses):

@@ -9,10 +9,10 @@ import pytest
 
 from mxwire.bench.channels.carriers import check_carrier
 from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.processors import SpinWork
+from mxwire.bench.processors import SpinWork, read_use
 from mxwire.bench.record import Conditions, Recording
 from mxwire.bench.stage import MemoryStage, ProcessSide, SideLostError, StageError, open_stage
-from mxwire.bench.study import Points, StudyOptions, Turns, kept
+from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.bench.worker import RoleError, SideSetup, check_parameters
 from mxwire.errors import MxwireError
 from mxwire.lab import machine
@@ -145,6 +145,12 @@ def test_work_takes_at_least_the_requested_time():
 
 def recording() -> Recording:
     return Recording("test", Conditions())
+
+
+@pytest.mark.parametrize(("softirq", "marks"), [(0.0, ("disturbed",)), (0.1, ())])
+def test_the_kernel_disturbs_no_side_for_whose_messages_it_works(softirq, marks):
+    assert round_marks({"use": {"wall": 1.0, "cpu": 0.85, "softirq": softirq}}) == marks
+    assert read_use().softirq >= 0
 
 
 def test_points_keep_one_sample_per_round_and_the_marks_of_rounds():
