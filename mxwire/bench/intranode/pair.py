@@ -299,11 +299,12 @@ def registrations(pair: Pair, size: int, count: int) -> Values:
     return registration_times(pair.mechanism.registrar or PinnedPages(), size, count)
 
 
-def disturbance(pair: Pair, size: int) -> Values:
+def disturbance(pair: Pair, size: int, messages: int) -> Values:
     """The share of a buffer of half a cache that a message drives out of the caches of both levels, on each side.
 
-    Measured by time, between that of the buffer in the cache and that of the buffer out of it, of the same round; and
-    as misses per line of the buffer, if the processor counts them for this process (``L2, misses``).
+    Measured by time, between that of the buffer in the cache and that of the buffer out of it, of the same message; and
+    as misses per line of the buffer, if the processor counts them for this process (``L2, misses``). Medians of
+    ``messages``, as that of a single message varies by half.
     """
     walk = np.zeros(cold_bytes() // 8, np.int64)
     piece = pair.pool(size).piece(0, size)
@@ -312,20 +313,24 @@ def disturbance(pair: Pair, size: int) -> Values:
         counter = None if missing_counter() else held.enter_context(EventCounter(*CACHE_MISSES))
         for level in (2, 3):
             buffer = ProbedBuffer(cache_bytes(level) // 2, counter)
-            walk += 1
-            cold, _ = buffer.read()
-            for _ in range(3):
-                hot, least = buffer.read()
-            pair.barrier()
-            if pair.rank:
-                pair.mechanism.take(piece)
-            else:
-                pair.mechanism.give(piece)
-            after, misses = buffer.read()
-            pair.barrier()
-            found[f"L{level}"] = min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0)
+            shares, missed = [], []
+            for _ in range(messages):
+                walk += 1
+                cold, _ = buffer.read()
+                for _ in range(3):
+                    hot, least = buffer.read()
+                pair.barrier()
+                if pair.rank:
+                    pair.mechanism.take(piece)
+                else:
+                    pair.mechanism.give(piece)
+                after, misses = buffer.read()
+                pair.barrier()
+                shares.append(min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0))
+                missed.append(max(misses - least, 0) / buffer.lines)
+            found[f"L{level}"] = median(shares)
             if counter is not None:
-                found[f"L{level}, misses"] = max(misses - least, 0) / buffer.lines
+                found[f"L{level}, misses"] = median(missed)
     return found
 
 

@@ -109,6 +109,8 @@ LEAST_OPERATIONS: Final = 100
 _MOST_TURNS: Final = 4000
 _QUICK_TURNS: Final = 10
 _SLOT_TURNS: Final = 4
+_PROBED: Final = 5
+"""Messages per round whose disturbance of caches is measured."""
 _SETUPS: Final = 100
 _LONG: Final = 1 << 20
 """Messages of more bytes are accessed less often."""
@@ -459,7 +461,7 @@ class _IntranodeRun:
             self.recording.remarks += [] if remark in self.recording.remarks else [remark]
             return
         size = min(self.large, max(self.sizes_of(contestant)))
-        both = self._pairs.pair(contestant).play("disturbance", size)
+        both = self._pairs.pair(contestant).play("disturbance", size, 1 if self.options.quick else _PROBED)
         for side, found in zip(("source", "destination"), both, strict=True):
             for level, value in found.items():
                 self.points.add(f"{DISTURBANCE}, {level}", f"{contestant}, {side}", value, message=size)
