@@ -17,9 +17,10 @@ Names in the recording
 ----------------------
 Series ``half round trip`` (µs, over ``size``): ``<rung>, spinning`` and ``<rung>, blocking`` with the parameters
 ``over`` (the rung) and ``mode``; rungs are ``shared memory`` (spinning only), ``xdp``, ``ring``, ``frames``, ``udp``,
-``tcp``, ``mxoe``, ``omx:9000``, ``mxoe over xdp``, ``frames in C`` (64 B) and ``mxoe over local``, with one or two
-copies; and ``mxoe interpreted`` beside a compiled ``mxoe``. With ``not steered`` at the end of a name, the sender's
-processor did the receive processing. The counts of a point are per round trip and side. Series ``alone`` (µs, over
+``tcp``, ``mxoe``, ``omx:9000``, ``mxoe over xdp``, ``frames in C`` (64 B) and ``mxoe over local``, also with ``(1
+copy)`` (1 MiB), out of the sender's memory, and ``(copied)``, with one copy more; and ``mxoe interpreted`` beside a
+compiled ``mxoe``. With ``not steered`` at the end of a name, the sender's processor did the receive processing. The
+counts of a point are per round trip and side. Series ``alone`` (µs, over
 ``size``): ``memory copy, warm``, ``memory copy, cold``, ``engine``, ``hosts``, ``hosts among frames, spinning`` and
 ``blocking``, the latter four also with ``interpreted`` before the comma. Series ``call`` (ns): ``system call`` and
 ``clock``. Series ``frame interval`` (µs): ``ring`` and ``frames``. Facts: ``budgets``, ``steps``, ``wake-up``,
@@ -36,7 +37,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.channels.hosts import LOCAL, OVER_XDP, TWO_COPIES
+from mxwire.bench.channels.hosts import COPIED, LOCAL, ONE_COPY, OVER_XDP
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.roles.program import library_refusal
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
@@ -56,14 +57,14 @@ RUNGS: Final = ("shared memory", "xdp", "ring", "frames", "udp", "tcp", "mxoe", 
 FRAMES_IN_C: Final = "frames in C"
 """The null model: bare frames, without a protocol or an interpreter."""
 NOT_STEERED: Final = "not steered"
-_KERNEL: Final = ("xdp", FRAMES_IN_C, "frames", "udp", "tcp")
+_PLAIN: Final = ("xdp", FRAMES_IN_C, "frames", "udp", "tcp", "mxoe")
 """Rungs that are also measured with frames processed by the sender's processor, whose hand-over is cheaper."""
 SIZES: Final = (64, 4096, 65536, 1 << 20)
 _KINDS: Final = (TINY_MAXIMUM, SMALL_MAXIMUM, RENDEZVOUS_THRESHOLD)
 """Last lengths of the kinds of messages."""
-HOST_SIZES: Final = tuple(
-    sorted({0, 64, 1024, 4096, 16384, *_KINDS, *(each + 1 for each in _KINDS), 65536, 262144, 1 << 20, 4 << 20})
-)
+EDGES: Final = tuple(length for each in _KINDS for length in (each, each + 1))
+"""The lengths on both sides of each step between kinds."""
+HOST_SIZES: Final = tuple(sorted({0, 64, 1024, 4096, 16384, *EDGES, 65536, 262144, 1 << 20, 4 << 20}))
 """Sizes of mxoe, which the cost table of this machine is fitted to and compared with, and both sides of each step."""
 _QUICK_SIZES: Final = (64, 4096)
 BUDGET_SIZES: Final = (64, 4096)
@@ -196,15 +197,15 @@ class PathStudy:
     def _within_namespaces(self, stage: NamespaceStage) -> Iterator[tuple[str, Callable[[int], None]]]:
         """The null model, the local path, and the kernel's rungs without steering."""
         yield f"{FRAMES_IN_C}, spinning", partial(self._frames_in_c, stage, f"{FRAMES_IN_C}, spinning")
-        for rung in (LOCAL, TWO_COPIES):
+        for rung in (LOCAL, ONE_COPY, COPIED):
             yield f"{rung}, spinning", partial(self._local, stage, rung)
-        for rung in _KERNEL if stage.options.steered else ():
+        for rung in _PLAIN if stage.options.steered else ():
             if stage.can_use(rung) is None:
                 name = f"{rung}, spinning, {NOT_STEERED}"
                 if rung == FRAMES_IN_C:
                     play = partial(self._frames_in_c, stage, name)
                 else:
-                    play = partial(self._short_trips, stage, rung, name)
+                    play = partial(self._plain_trips, stage, rung, name)
                 yield name, partial(self._not_steered, stage, play)
 
     def _not_steered(self, stage: NamespaceStage, play: Callable[[int], None], number: int) -> None:
@@ -214,8 +215,8 @@ class PathStudy:
         finally:
             stage.steer(True)
 
-    def _short_trips(self, stage: StudyStage, rung: str, name: str, number: int) -> None:
-        parameters = self._parameters(name, SIZES[:1], number)
+    def _plain_trips(self, stage: StudyStage, rung: str, name: str, number: int) -> None:
+        parameters = self._parameters(name, EDGES if rung == "mxoe" else SIZES[:1], number)
         self._take_trips(name, rung, "spinning", number, *stage.run("trips", carrier=rung, spin=True, **parameters))
 
     def _frames_in_c(self, stage: NamespaceStage, name: str, number: int) -> None:
@@ -230,15 +231,18 @@ class PathStudy:
         passive, active = (each.result() for each in places)
         self._take_trips(name, FRAMES_IN_C, "spinning", number, {"points": active["points"]}, passive)
 
-    def _local(self, stage: NamespaceStage, rung: str, number: int) -> None:
-        """Ping-pong between two processes on one interface."""
+    def _within(self, stage: NamespaceStage, role: str, **parameters: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Play a role on two processes that are on one interface."""
         if self._neighbour is None:
             port = stage.ports[0]
             setup = SideSetup(port.interface, False, port.namespace.name, stage.placement[1], own=stage.addresses[0])
             self._neighbour = ProcessSide(setup, stage.options.package)
+        return play_on((stage.sides[0], self._neighbour), role, parameters)
+
+    def _local(self, stage: NamespaceStage, rung: str, number: int) -> None:
         name = f"{rung}, spinning"
         parameters = self._parameters(name, self._sizes(rung, "spinning"), number)
-        found = play_on((stage.sides[0], self._neighbour), "trips", {"carrier": rung, "spin": True, **parameters})
+        found = self._within(stage, "trips", carrier=rung, spin=True, **parameters)
         self._take_trips(name, rung, "spinning", number, *found)
 
     def _take_trips(
@@ -274,6 +278,9 @@ class PathStudy:
             yield name, partial(self._among, stage, name, mode)
 
     def _sizes(self, rung: str, mode: str) -> tuple[int, ...]:
+        if rung == ONE_COPY:
+            # Up to 256 KiB the sender passes the data on, before it knows that the receiver copies it.
+            return SIZES[-1:]
         if self._options.quick:
             return _QUICK_SIZES
         return HOST_SIZES if (rung, mode) == ("mxoe", "spinning") else SIZES
@@ -337,19 +344,25 @@ class PathStudy:
     def _trace(self, out: set[str]) -> None:
         """Count the system calls and copied bytes of a round trip, in a run that is not timed."""
         sizes = _QUICK_SIZES if self._options.quick else SIZES[:3]
-        for rung in RUNGS[1:]:
-            name = f"{rung}, blocking"
-            if name in out or self._stage.can_use(rung) is not None:
+        plays = {
+            rung: partial(self._stage.run, "traced trips", carrier=rung)
+            for rung in RUNGS[1:]
+            if self._stage.can_use(rung) is None
+        }
+        if isinstance(self._stage, NamespaceStage):
+            plays[ONE_COPY] = partial(self._within, self._stage, "traced trips", carrier=ONE_COPY)
+        for rung, play in plays.items():
+            name = f"{rung}, {'spinning' if rung == ONE_COPY else 'blocking'}"
+            if name in out:
                 continue
-            for size in sizes:
+            for size in SIZES[-1:] if rung == ONE_COPY else sizes:
                 self._options.progress(f"counting: {rung}, {size} bytes")
-                parameters = {"size": size, "count": _traced(size), "traced_active": True}
                 try:
-                    active, _ = self._stage.run("traced trips", carrier=rung, spin=False, **parameters)
+                    active, _ = play(spin=False, size=size, count=_traced(size), traced_active=True)
                 except (StageError, SilenceError) as error:
                     self._recording.remarks.append(f"{rung}: system calls are not counted: {error}")
                     break
-                active.pop("lost")
+                active.pop("lost", None)
                 if "xdp" in rung:
                     # The kernel writes to memory of the process, which tracing copies does not show.
                     active = {key: value for key, value in active.items() if not key.startswith("bytes copied")}

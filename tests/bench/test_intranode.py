@@ -404,8 +404,8 @@ def test_the_fastest_by_size_and_the_crossover_of_the_local_path():
         "shared-buffer": (1, 2, 3, 30),
         "cma-get": (2, 2.5, 4, 10),
         "heap": (5, 5, 5, 40),
-        "mx-local": (9, 9, 12, 20),
-        "mx-local-two-copies": (9, 9, 11, 30),
+        "mx-local": (9, 9, 11, 30),
+        "mx-local-one-copy": (9, 9, 12, 20),
     }
     points = [(TRIP, name, size, time) for name, row in times.items() for size, time in zip(sizes, row, strict=True)]
     recording = recorded(*points, (TRIP, "shared-buffer, C", 65536, 1.0), (ACCESS, "cma-get, passive", 1, 2.0))

@@ -19,8 +19,10 @@ OVER_XDP: Final = " over xdp"
 """Appended to a dialect: both hosts use AF_XDP. In the same way `` over xdp-send`` chooses that kind of link."""
 LOCAL: Final = "mxoe over local"
 """Two processes of one host: both sides are on one interface, and messages take the local path."""
-TWO_COPIES: Final = f"{LOCAL} (2 copies)"
-"""The local path without reading the sender's memory: long messages pass through shared memory."""
+ONE_COPY: Final = f"{LOCAL} (1 copy)"
+"""The same with receives that are posted late: a long message is copied once, out of the sender's memory."""
+COPIED: Final = f"{LOCAL} (copied)"
+"""The local path with one copy more: the receiver copies each message out of the memory of the receive."""
 
 
 def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
@@ -57,12 +59,12 @@ class HostChannel(Channel):
             link = "" if self._local else setup.carrier.partition(" over ")[2]
             kind = LinkKind(link or LinkKind.PACKET)
             self._host = Host.open(setup.interface, spin=setup.spin, link=kind, **options)
-        if setup.carrier == TWO_COPIES and self._host.sharing is not None:
-            self._host.sharing.path.single_copy = False
         self._endpoint: Endpoint = self._host.open_endpoint(int(self._local and not setup.active))
         self._partner: Partner | None = None
         self._posted: deque[tuple[Any, bytearray]] = deque()
-        for _ in range(setup.depth):
+        self._late = setup.carrier == ONE_COPY
+        self._copy = bytearray(len(self.buffer)) if setup.carrier == COPIED else None
+        for _ in range(0 if self._late else setup.depth):
             self._post(bytearray(len(self.buffer)))
         self._sends: deque[Any] = deque()
         self._dialect = as_dialect(options["dialect"])
@@ -93,15 +95,21 @@ class HostChannel(Channel):
                 self._wait(self._sends.popleft())
 
     def receive(self, size: int) -> None:
-        """Wait for the oldest posted receive, and post its buffer again."""
+        """Wait for the oldest posted receive, and post its buffer again; with ``1 copy``, receive what has arrived."""
+        if self._late:
+            self._endpoint.probe(timeout=PATIENCE)
+            self._post(self.buffer)
         request, memory = self._posted.popleft()
         message = self._wait(request)
         if message.length != size:
             raise AssertionError(f"{self.setup.carrier}: received {message.length} bytes instead of {size}")
         if self._partner is None:
             self._partner = message.partner
+        if self._copy is not None:
+            memoryview(self._copy)[:size] = memoryview(memory)[:size]
         self.buffer = memory
-        self._post(memory)
+        if not self._late:
+            self._post(memory)
 
     def _wait(self, request: Any) -> Any:
         try:

@@ -34,13 +34,13 @@ _CLASSES: Final = {
     "tcp": "byte_stream.LoopbackTcp",
     "veth": "raw_veth.RawVeth",
     "mx-local": "local_path.MxLocal",
-    "mx-local-two-copies": "local_path.MxLocalTwoCopies",
+    "mx-local-one-copy": "local_path.MxLocalOneCopy",
     "adapter-copy": "adapter_copy.AdapterCopy",
     "token-get": "adapter_copy.TokenGet",
     "token-put": "adapter_copy.TokenPut",
 }
 MECHANISMS: Final = tuple(_CLASSES)
-WITHOUT_TWIN: Final = ("cell-stack", "mx-local", "mx-local-two-copies", "adapter-copy", "token-get", "token-put")
+WITHOUT_TWIN: Final = ("cell-stack", "mx-local", "mx-local-one-copy", "adapter-copy", "token-get", "token-put")
 """Mechanisms that have no twin in C. The limits of mxwire's own are ``cma-get`` and ``shared-buffer``, which have no
 semantics of MX.
 """

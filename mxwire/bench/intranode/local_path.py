@@ -76,21 +76,22 @@ class MxMechanism(Mechanism):
 
 
 class MxLocal(MxMechanism):
-    """Up to 4,096 bytes through a ring; longer messages by one copy of the receiver (rule R-LOC-02)."""
+    """Messages to posted receives: into a ring and out of it, by both processes at the same time."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both", permission=PTRACE)
-    SINGLE_COPY: ClassVar[bool] = True
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
 
     def open_host(self) -> Host:
         """Open a host that shares the interface."""
-        sharing = MachineSharing([self.interface])
-        sharing.path.single_copy = self.SINGLE_COPY
-        link = MemoryNetwork().attach()
+        link, sharing = MemoryNetwork().attach(), MachineSharing([self.interface])
         return Host(link, sharing=sharing, name="local", announce=False, spin=True, background=False)
 
 
-class MxLocalTwoCopies(MxLocal):
-    """All messages through the ring, as where the kernel permits no other way."""
+class MxLocalOneCopy(MxLocal):
+    """Messages that arrive before their receive: long ones are copied by the receiver, out of the sender's memory."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
-    SINGLE_COPY = False
+    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both", permission=PTRACE)
+
+    def take(self, piece: Piece) -> None:
+        """Wait for a message, and receive it into the piece."""
+        self._endpoint.probe(_MATCH)
+        super().take(piece)

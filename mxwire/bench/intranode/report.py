@@ -269,8 +269,8 @@ def _ranges(series: Series, names: Sequence[str]) -> str:
 def _local_path_text(recording: Recording) -> str:
     """The size from which one copy is faster than two on mxwire's local path."""
     series = recording.named(TRIP)
-    sizes = [each.parameters["size"] for each in series.curve("mx-local") if each.parameters["size"] > SHARED_THRESHOLD]
-    size = _crossover(series, "mx-local", "mx-local-two-copies", sizes)
+    sizes = [size for each in series.curve("mx-local") if (size := each.parameters["size"]) > SHARED_THRESHOLD]
+    size = _crossover(series, "mx-local-one-copy", "mx-local", sizes)
     if size is None:
         return ""
     found = f"faster than two from {size_text(size)}" if size else f"not faster than two at {size_text(sizes[-1])}"

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from mxwire.bench.channels.channel import Channel
+from mxwire.bench.channels.hosts import LOCAL
 from mxwire.bench.roles.alone import engine_trips
 from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import RINGS, SENT, CopyTrail, mappings, routines_of
@@ -90,14 +91,17 @@ class TracedCalls:
 def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -> dict[str, Any]:
     """Ping-pong in which the system calls of one side are counted, per round trip."""
     traced = channel.active is traced_active
-    # With AF_XDP the kernel uses the pages of the process that registered them; a forked child has only copies.
-    reopened = traced and "xdp" in channel.setup.carrier
+    # With AF_XDP the kernel uses the pages of the process that registered them, and sockets of the local path are those
+    # of the process that opened them; a forked child has only copies.
+    carrier = channel.setup.carrier
+    reopened = traced and ("xdp" in carrier or carrier.startswith(LOCAL))
     if not reopened:
         channel.barrier()
     # Both sides make the first trips outside of the marks.
     warm = WARM_TRIPS
     if not traced:
         ping_pong(channel, size, warm + count)
+        channel.barrier()
         return {}
     if reopened:
         channel.close()
@@ -111,6 +115,8 @@ def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -
             os.getppid()
             ping_pong(own, size, 1)
         os.getppid()
+        # Both sides must run until the last message has been copied.
+        own.barrier()
         if reopened:
             own.close()
 
