@@ -39,16 +39,19 @@ class ClaimVerdict:
     """Measurements during which a polling side lost its processor."""
     deciding: tuple[str, ...] = ()
     """Guesses of a cost table on which the outcome depends."""
+    why: str = ""
+    """The reason why the numbers differ from the paper's."""
 
     @property
     def text(self) -> str:
-        """The numbers, the disturbed measurements, and the guesses that decide."""
+        """The numbers, the disturbed measurements, the guesses that decide, and the reason for a difference."""
         remarks = []
         if self.disturbed:
             remarks.append(f"disturbed: {'; '.join(self.disturbed)}")
         if self.deciding:
             remarks.append(f"decided by a guess: {', '.join(self.deciding)}")
-        return f"{self.numbers} ({'; '.join(remarks)})" if remarks else self.numbers
+        text = f"{self.numbers} ({'; '.join(remarks)})" if remarks else self.numbers
+        return f"{text}. Reason: {self.why}" if self.why else text
 
 
 class EvidenceError(Exception):
@@ -166,7 +169,7 @@ def live(study: str, series: str, name: str, x: float) -> Term:
         point = evidence.point(study, series, name, x)
         key = evidence.series(study, series).x_unit
         marked = (name,) if "disturbed" in point.marks else ()
-        return Quantity(_place(name.removesuffix(", spinning"), x, key), point.samples, point.unit, "live", marked)
+        return Quantity(_place(name.replace(", spinning", ""), x, key), point.samples, point.unit, "live", marked)
 
     return term
 
@@ -204,7 +207,7 @@ def computed(
 
 def ratio(one: Term, other: Term) -> Term:
     """The first number over the second one."""
-    return computed(operator.truediv, lambda left, right: f"{left.text} / {right.text}:", one, other, unit="times")
+    return computed(operator.truediv, lambda left, right: f"{left.text} / {right.text}:", one, other)
 
 
 def difference(one: Term, other: Term, label: str = "") -> Term:
@@ -314,6 +317,8 @@ class Claim:
     """The reason why the model contains this as a constant, so that its numbers show nothing."""
     note: str = ""
     """A remark about the numbers."""
+    differs: str = ""
+    """The reason why the numbers differ from the paper's, if the claim is refuted."""
 
     def verdict(self, evidence: ClaimEvidence) -> ClaimVerdict:
         """Judge the claim; without evidence it is not applicable, and undecided if a guess decides it."""
@@ -322,7 +327,7 @@ class Claim:
             others = [name for name, varied in evidence.varied if self._judged(varied).outcome != found.outcome]
             if others:
                 return replace(found, outcome="undecided", deciding=tuple(dict.fromkeys(others)))
-        return found
+        return replace(found, why=self.differs) if found.outcome == "refuted" else found
 
     def _judged(self, evidence: ClaimEvidence) -> ClaimVerdict:
         if self.needs:
@@ -356,6 +361,7 @@ def record_of(claim: Claim, verdict: ClaimVerdict) -> dict[str, Any]:
         "derived": claim.derived,
         "verdict": verdict.outcome,
         "numbers": verdict.numbers,
+        "reason": verdict.why,
         "disturbed": list(verdict.disturbed),
         "deciding": list(verdict.deciding),
         "how": verdict.how,

@@ -135,13 +135,15 @@ _INTRODUCTION: Final = (
 )
 """Markdown."""
 _HOW: Final = (
-    "live: measured on one machine, contestants in turns; an ordering is undecided unless 8 of 9 rounds agree.",
+    "live: measured on one machine, contestants in turns. A ratio is the median of those of the rounds, not the ratio "
+    "of the medians; it is undecided unless it is on one side of its bound in 8 of 9 rounds.",
     "modelled: computed in virtual time by mxwire's engine on hosts with the costs of a table, taken from the paper. "
     "Numbers to which the table was fitted are not evidence; such claims are not applicable. A verdict that changes "
     "when a guess of the table changes by 25% and the table is fitted again is undecided, and names the guess.",
     "by construction: the model contains the statement as a constant, so its numbers show nothing.",
     "counted: the same on every machine.",
     "* marks claims that were derived or added here, and are not the paper's own.",
+    "Bounds in brackets are the criterion of a claim. Of a claim that is refuted, the last sentence has the reason.",
 )
 _HONESTY: Final = (
     "Two limits apply to all live numbers. mxwire is written in Python: its library takes longer than the TCP of a "
