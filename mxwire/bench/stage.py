@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 
 from mxwire.bench.channels.carriers import is_host
 from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.models.catalogue import is_model
+from mxwire.bench.models.catalogue import has_card, is_model
 from mxwire.bench.record import Conditions, now_text
 from mxwire.bench.roles.common import BARE_ETHERTYPE, IP_ADDRESSES
 from mxwire.bench.worker import SideSetup, failure, run_role
@@ -231,6 +231,10 @@ class StudyStage(ABC):
     """True if times are those of a model."""
     marks: tuple[str, ...] = ()
     """Marks of all measurements on this stage."""
+    placement: tuple[int, ...] = ()
+    """Processor of each side on this machine."""
+    cards: tuple[int, ...] = ()
+    """Processor of each side's card, where that is a process of its own."""
 
     def __init__(self) -> None:
         self.lost = 0
@@ -332,8 +336,7 @@ class NamespaceStage(StudyStage):
         NamespaceStage._made += 1
         prefix = f"mxbench-{os.getpid()}-{NamespaceStage._made}"
         self._ends = ((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1"))
-        self.placement = machine.placement()
-        """Processor of each side."""
+        self.placement, self.cards = machine.placement(), machine.card_processors()
         try:
             self._set_up()
         except BaseException:
@@ -373,6 +376,8 @@ class NamespaceStage(StudyStage):
                 own=addresses[place],
                 other=addresses[1 - place],
                 addresses=(IP_ADDRESSES[place], IP_ADDRESSES[1 - place]),
+                card_processor=self.cards[place],
+                card_polls=machine.cards_are_alone(),
             )
             side = ProcessSide(setup, self.options.package)
             self._held.callback(side.close)
@@ -383,8 +388,18 @@ class NamespaceStage(StudyStage):
     def steer(self, steered: bool) -> None:
         """Have frames processed by the receiver's processor from now on, or by the sender's."""
         self.options = replace(self.options, steered=steered)
-        for port, processor in zip(self.ports, self.placement, strict=True):
-            port.steer(processor if steered else None)
+        self._steer(self.placement)
+
+    def _steer(self, receivers: tuple[int, ...]) -> None:
+        self._receivers = receivers
+        for port, processor in zip(self.ports, receivers, strict=True):
+            port.steer(processor if self.options.steered else None)
+
+    def _run(self, role: str, parameters: Found) -> tuple[Found, Found]:
+        receivers = self.cards if has_card(str(parameters.get("carrier"))) else self.placement
+        if self.options.steered and receivers != self._receivers:
+            self._steer(receivers)
+        return super()._run(role, parameters)
 
     def can_use(self, carrier: str) -> str | None:
         """Return the reason why AF_XDP cannot be used; everything else can."""
@@ -441,7 +456,8 @@ class MemoryStage(StudyStage):
 
     def can_use(self, carrier: str) -> str | None:
         """Return the reason why a carrier cannot be used: only hosts, models and the ring have links in memory."""
-        usable = carrier == "ring" or is_model(carrier) or (is_host(carrier) and "xdp" not in carrier)
+        model = is_model(carrier) and not has_card(carrier)
+        usable = carrier == "ring" or model or (is_host(carrier) and "xdp" not in carrier)
         return None if usable else "not on a network in memory"
 
     @property

@@ -35,6 +35,10 @@ class SideSetup:
     """Ethernet address; empty: that of the interface."""
     other: str = ""
     addresses: tuple[str, str] | None = None
+    card_processor: int | None = None
+    """Processor of a card that is a process of its own."""
+    card_polls: bool = False
+    """No side runs on that processor."""
 
 
 STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
@@ -123,6 +127,8 @@ def run_role(setup: SideSetup, request: dict[str, Any], ready: Callable[[], obje
             other=bytes.fromhex(setup.other),
             active=setup.active,
             addresses=setup.addresses,
+            card_processor=setup.card_processor,
+            card_polls=setup.card_polls,
             **channel_parameters,
             **more,
         )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mxwire.bench.study import StudyOptions
 
 _TITLE: Final = "Classic libraries side by side"
-_MEASURES: Final = ("--compare", "--rounds", "--quick", "-w", "--plot", "-i", "--memory", "--sizes")
+_MEASURES: Final = ("--compare", "--card", "--rounds", "--quick", "-w", "--plot", "-i", "--memory", "--sizes")
 _ROUNDS: Final = 3
 """Rounds of a comparison: it compares medians, and judges no order."""
 _CABLE: Final = ("--mtu", "--steering", "--delay", "--offloads")
@@ -60,6 +60,12 @@ class ModelsOptions:
         metavar="BYTES",
         help="Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
     )
+    cards: tuple[str, ...] = names_option(
+        "Where the card's part of each library runs: inline (in its calls), process (another one), or both.",
+        "--card",
+        default="inline",
+        shown=True,
+    )
     machine: OtherMachine = group(OtherMachine)
     memory: bool = memory_option
     bench: BenchOptions = group(BenchOptions)
@@ -84,7 +90,7 @@ def models(given: ModelsOptions) -> None:
         comparison_figures,
     )
 
-    compared(given.names)
+    compared(given.names, given.cards)
     opener = stage_opener(given.machine, given.memory, None, given.cable)
     bench = given.bench
     # Rounds that the caller asks for have no limit.
@@ -94,7 +100,7 @@ def models(given: ModelsOptions) -> None:
 
     def measure(options: StudyOptions) -> Recording:
         with opener() as stage:
-            return compare_models(stage, replace(options, limit=limit), given.names, given.sizes)
+            return compare_models(stage, replace(options, limit=limit), given.names, given.sizes, given.cards)
 
     conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
 

@@ -38,6 +38,21 @@ def placement(sides: int = 2) -> tuple[int, ...]:
     return tuple(processors[side % len(processors)] for side in range(sides))
 
 
+def card_processors() -> tuple[int, int]:
+    """A processor for the card of each of two sides: one of its own if there are four.
+
+    Otherwise both share one, that of the passive side if there is no third, so that the active side, on which
+    overheads are measured, has its own.
+    """
+    processors = available_processors()
+    return (processors[2], processors[3]) if cards_are_alone() else (processors[-1],) * 2
+
+
+def cards_are_alone() -> bool:
+    """Return whether each of two cards has a processor of its own."""
+    return len(available_processors()) >= 4
+
+
 def agent_processor() -> int | None:
     """A processor for an agent beside two sides; None if there is no third one."""
     left = [each for each in available_processors() if each not in placement()]

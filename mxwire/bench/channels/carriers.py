@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mxwire.bench.channels.cards import CardChannel
 from mxwire.bench.channels.channel import Channel, ChannelSetup
 from mxwire.bench.channels.hosts import HostChannel, dialect_of
 from mxwire.bench.channels.links import LinkChannel
@@ -11,7 +12,7 @@ from mxwire.bench.channels.models import ModelChannel
 from mxwire.bench.channels.shared_memory import SharedChannel
 from mxwire.bench.channels.sockets import FrameChannel, TcpChannel, UdpChannel
 from mxwire.bench.channels.virtual import VirtualChannel
-from mxwire.bench.models.catalogue import MODELS, VARIANTS, is_model
+from mxwire.bench.models.catalogue import MODELS, VARIANTS, has_card, is_model
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.wire.dialect import as_dialect
@@ -57,5 +58,5 @@ def open_channel(setup: ChannelSetup) -> Channel:
     if setup.thread is not None:
         return VirtualChannel(setup)
     if is_model(setup.carrier):
-        return ModelChannel(setup)
+        return (CardChannel if has_card(setup.carrier) else ModelChannel)(setup)
     return _CARRIERS.get(setup.carrier, HostChannel)(setup)

@@ -50,6 +50,10 @@ class ChannelSetup:
     """The network in memory, instead of an interface."""
     thread: RankThread | None = None
     """The thread of a rank in virtual time, instead of an interface."""
+    card_processor: int | None = None
+    """The processor of a card that is a process of its own; None: any."""
+    card_polls: bool = False
+    """That processor is the card's alone, so the card polls."""
 
 
 class Channel(ABC):

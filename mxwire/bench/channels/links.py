@@ -29,13 +29,15 @@ class LinkFrameChannel(Channel):
 
     def __init__(self, setup: ChannelSetup) -> None:
         super().__init__(setup)
-        if setup.network is not None:
-            self._link: Link = setup.network.attach(setup.interface, setup.own)
-        else:
-            kind = "xdp" if setup.carrier == "xdp" else "packet"
-            self._link = open_link(setup.interface, kind, spin=setup.spin, ethertype=BARE_ETHERTYPE)
+        self._link = self._open(setup)
         ethertype = BARE_ETHERTYPE if setup.network is None else setup.network.ethertype
         self._head = setup.other + setup.own + ethertype.to_bytes(2, "big")
+
+    def _open(self, setup: ChannelSetup) -> Link:
+        if setup.network is not None:
+            return setup.network.attach(setup.interface, setup.own)
+        kind = "xdp" if setup.carrier == "xdp" else "packet"
+        return open_link(setup.interface, kind, spin=setup.spin, ethertype=BARE_ETHERTYPE)
 
     def frames(self) -> dict[str, int]:
         """The counters of the link."""

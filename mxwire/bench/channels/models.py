@@ -1,7 +1,8 @@
 """Messages of the classic libraries: a layer of ``bench/models`` that runs inside the calls of its side.
 
 The library does the adapter's work, too, whenever it is called. Therefore its time is part of both overheads, also of
-libraries whose receiver takes no part on real adapters.
+libraries whose receiver takes no part on real adapters. ``cards.py`` has the same libraries with an adapter that is a
+process of its own.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from typing import Any, Final
 
 from mxwire.bench.channels.channel import POLLS, ChannelSetup, SilenceError, end_of_wait
 from mxwire.bench.channels.links import LinkFrameChannel
-from mxwire.bench.models.catalogue import model_of
+from mxwire.bench.models.catalogue import Model, model_of
 from mxwire.bench.models.header import HEADER, packed
-from mxwire.bench.models.layer import CatastropheError
+from mxwire.bench.models.layer import CatastropheError, ModelLayer
 from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import ModelPort, content
 from mxwire.bench.models.wire import AdapterInlet
@@ -39,17 +40,29 @@ class ModelChannel(LinkFrameChannel):
         model, copied = model_of(setup.carrier)
         node = 0 if setup.active else 1
         self._partner = 1 - node
-        self._layer = model.layer(node, payload=min(model.payload, self._link.mtu - HEADER.size))
+        self._layer = self._layer_class(model)(node, payload=min(model.payload, self._link.mtu - HEADER.size))
         if isinstance(self._layer.order, ReliableOrder):
             self._layer.order.resend = _RESEND
-        options: dict[str, Any] = {"copied": copied, "depth": setup.depth, "size": setup.size}
-        self.port: ModelPort[Any] = model.port(self._layer, (self._partner, 0), **options)
+        self.port = self._make_port(model, copied=copied, depth=setup.depth, size=setup.size)
         self._inlet = AdapterInlet()
         self._inlet.attach(self._layer)
         self._queued: list[bytes] = []
         self._begun = False
-        self.data = memoryview(bytearray(CONTENT[: len(self.buffer)]))
+        self.data = self._allocate(len(self.buffer))
         """The content of messages that this side sends."""
+        self.data[:] = CONTENT[: len(self.data)]
+
+    def _layer_class(self, model: Model) -> type[ModelLayer]:
+        return model.layer
+
+    def _make_port(self, model: Model, **options: Any) -> ModelPort[Any]:
+        return model.port(self._layer, (self._partner, 0), **options)
+
+    def _allocate(self, length: int) -> memoryview:
+        return memoryview(bytearray(length))
+
+    def settle(self) -> None:
+        """Wait until the library has taken all messages, so that their data may be changed."""
 
     def send(self, size: int) -> None:
         """Hand a message to the library."""
@@ -104,8 +117,8 @@ class ModelChannel(LinkFrameChannel):
                 left = self._layer.work()
                 raise SilenceError(f"{error}; {self._layer.name}: {left}" if left else str(error)) from None
 
-    def _turn(self, nap: float = _NAP) -> None:
-        """Hand over the frames that have arrived, do what is due, and transmit."""
+    def _turn(self, nap: float = _NAP) -> int:
+        """Hand over the frames that have arrived, do what is due, and transmit; return the number of frames."""
         self._flush()
         if self._polls:
             found = self._link.receive_few()  # type: ignore[attr-defined]
@@ -124,6 +137,7 @@ class ModelChannel(LinkFrameChannel):
             self._layer.expire(now)
         self.port.progress()
         self._flush()
+        return len(frames)
 
     def _flush(self) -> None:
         """Transmit the frames of the layer."""

@@ -13,7 +13,7 @@ from mxwire.bench.cost.libraries import LibraryFabric
 from mxwire.bench.cost.ranks import ModelFabric
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
-from mxwire.bench.models.catalogue import is_model
+from mxwire.bench.models.catalogue import has_card, is_model
 from mxwire.bench.record import VIRTUAL_TIME, Conditions
 from mxwire.bench.stage import Found, StageError, StudyStage
 from mxwire.bench.worker import SideSetup, run_role
@@ -72,6 +72,8 @@ class VirtualStage(StudyStage):
 
     def can_use(self, carrier: str) -> str | None:
         """Return the reason why a carrier cannot be used: there are mxwire's hosts, TCP and libraries."""
+        if has_card(carrier):
+            return "the card of each library is modelled in virtual time, too"
         if is_model(carrier):
             named = self.tables[0].name
             return (

@@ -6,8 +6,9 @@ Theory of operation
 Araki and others (1998) compared Active Messages (GAM; AM-II by its description), BIP, Fast Messages, PM and VMMC-2 on
 Myrinet. Their tables say what each promises and how it moves data. Here each is a layer: calls, frames and the time
 in; frames and deadlines out (``layer.py``). A layer has no socket and no clock, so the same code runs on a seeded wire
-in memory (``wire.py``), on a real link inside the calls of a process, and in virtual time on hosts whose adapters do
-their part (``mxwire/bench/cost/libraries.py``).
+in memory (``wire.py``), on a real link inside the calls of a process, with an adapter that is another process
+(``mxwire/bench/channels/cards.py``), and in virtual time on hosts whose adapters do their part
+(``mxwire/bench/cost/libraries.py``).
 
 All layers have one header of 32 bytes (``header.py``), so that no model has shorter frames::
 

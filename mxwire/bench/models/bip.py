@@ -176,6 +176,7 @@ class BipPort(ModelPort[BipLayer]):
     """Messages with one tag. If ``synchronised``, the receiver announces each long receive by a short message."""
 
     synchronised = True
+    written = SHORT - 1
     _DATA: Final = 1
     _ANNOUNCEMENT: Final = 2
 
@@ -198,6 +199,10 @@ class BipPort(ModelPort[BipLayer]):
             self._announces = False
             self.layer.send(self.partner, self._ANNOUNCEMENT, memoryview(b""))
 
+    def progress(self) -> None:
+        """Announce a receive that was posted during a send."""
+        self._announce()
+
     def offer(self, data: memoryview) -> int | None:
         """Send the message, if it is short or has been announced."""
         self.layer.check_alive()
@@ -215,18 +220,22 @@ class BipPort(ModelPort[BipLayer]):
 
     def received(self, size: int) -> bool:
         """Return whether the next message has been received."""
-        self.layer.check_alive()
-        if size < SHORT and not self.copied:
-            piece = self.layer.take_short(self._DATA)
-            self.pieces = self.pieces if piece is None else [piece]
-            return piece is not None
         self.expect(size)
+        piece = self.next_piece()
+        if piece is not None:
+            self.pieces = [piece]
+        return piece is not None
+
+    def next_piece(self) -> memoryview | None:
+        """The message of the posted receive; without one, the next short message."""
+        self.layer.check_alive()
+        if not self._posted:
+            return self.layer.take_short(self._DATA)
         length = self.layer.received(self._DATA)
         if length is None:
-            return False
+            return None
         self._posted = False
-        self.pieces = [self._memory[:length]]
-        return True
+        return self._memory[:length]
 
 
 class UnsynchronisedBipPort(BipPort):

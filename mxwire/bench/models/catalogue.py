@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,11 +19,16 @@ class Model:
     """A library with its layer and its face for benchmarks."""
 
     name: str
-    layer: Callable[..., ModelLayer]
+    layer: type[ModelLayer]
     port: type[ModelPort[Any]]
     facts: ModelFacts
     payload: int = PAYLOAD
     """Payload of its frames, unless the link has less room."""
+
+    @property
+    def adapter_takes_messages(self) -> bool:
+        """True if the adapter itself puts received data where the program finds them; otherwise a processor does."""
+        return self.facts.stages[3] != "o_r"
 
 
 MODELS: Final = {
@@ -51,6 +55,8 @@ VARIANTS: Final = {
 """Models that are used in another manner."""
 COPIED: Final = " copied"
 """Appended to a model: the program's data are in memory of its own."""
+CARD: Final = " with card"
+"""Appended to a model, before :data:`COPIED`: the adapter's part of the library runs in another process."""
 _SOCKETS: Final = {
     "model": "bytes",
     "within": True,
@@ -120,13 +126,18 @@ def all_facts() -> dict[str, ModelFacts]:
 
 def is_model(carrier: str) -> bool:
     """Return whether a carrier of a study is a model."""
-    return carrier.removesuffix(COPIED) in MODELS | VARIANTS
+    return carrier.removesuffix(COPIED).removesuffix(CARD) in MODELS | VARIANTS
+
+
+def has_card(carrier: str) -> bool:
+    """Return whether the adapter's part of a model runs in another process."""
+    return is_model(carrier) and carrier.removesuffix(COPIED).endswith(CARD)
 
 
 def model_of(carrier: str) -> tuple[Model, bool]:
     """Return the model of a carrier, and whether its data are copied."""
     name = carrier.removesuffix(COPIED)
-    return (MODELS | VARIANTS)[name], name != carrier
+    return (MODELS | VARIANTS)[name.removesuffix(CARD)], name != carrier
 
 
 def check_model(name: str) -> str:

@@ -1,10 +1,11 @@
 """The study ``models``: LogP, three bandwidths and two patterns of all models, beside the null model.
 
 The series of :mod:`mxwire.bench.logp` have one curve per carrier: models, and mx, tcp and udp; messages above 4 KiB
-have bandwidths only, as in the paper. A model runs within the calls of its side, which also do the adapter's work. The
-rate of the null model, which has the same frames and no library, is the ceiling: the others' share of it is printed.
-Nothing keeps a library without flow control from sending more than the rings of its partner hold, so at most a MiB is
-in flight at a time. Further series:
+have bandwidths only, as in the paper. A model runs within the calls of its side, which also do the adapter's work; a
+carrier that ends with `` with card`` has the adapter's part in another process (``channels/cards.py``). The rate of the
+null model, which has the same frames and no library, is the ceiling: the others' share of it is printed. Nothing keeps
+a library without flow control from sending more than the rings of its partner hold, so at most a MiB is in flight at a
+time. Further series:
 
 * ``o_s, burst`` and ``o_r, knee`` (µs, over ``size``): the paper's own methods for Active Messages, all of whose
   requests are answered. o_s is the time per request of bursts that need no reply, since they are shorter than the
@@ -22,7 +23,17 @@ from typing import Any, Final
 
 from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, LogpStudy, expanded, logp_figures, window_of
 from mxwire.bench.models.active_messages import TOKENS
-from mxwire.bench.models.catalogue import COPIED, MODELS, OTHERS, VARIANTS, check_model, is_model
+from mxwire.bench.models.catalogue import (
+    CARD,
+    COPIED,
+    MODELS,
+    OTHERS,
+    VARIANTS,
+    check_model,
+    has_card,
+    is_model,
+    model_of,
+)
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import SERIES_CAPTION, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
 from mxwire.bench.roles.patterns import QUEUED
@@ -31,11 +42,16 @@ from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text
+from mxwire.words import suggestion
 
 STUDY: Final = "models"
 SIZES: Final = (4, 256, 4096, 65536, 1 << 20)
 _QUICK_SIZES: Final = (4, 4096)
 CEILING: Final = "null"
+CARDS: Final = {"inline": "", "process": CARD}
+"""Places of the adapter's part of a model, and what is appended to a carrier for them."""
+PLACES: Final = "processors"
+"""The fact of a recording with the processors of both sides, and of their cards."""
 ACTIVE: Final = ("gam", "am2")
 """Models whose messages are all answered."""
 BURST: Final = "o_s, burst"
@@ -60,26 +76,40 @@ LIMIT: Final = 90.0
 """Time in seconds for the rounds of LogP, and again for those of the rest, unless one round takes longer."""
 
 
-def compared(names: Sequence[str]) -> list[str]:
+def compared(names: Sequence[str], cards: Sequence[str] = ("inline",)) -> list[str]:
     """The carriers of a comparison, with the null model at the end; all if ``names`` are ``all``.
 
-    Raises :class:`~mxwire.errors.MxwireError` for unknown names, and for libraries without code.
+    ``cards`` are those of :data:`CARDS` with which models are measured. Raises :class:`~mxwire.errors.MxwireError` for
+    unknown names, and for libraries without code.
     """
+    for each in cards:
+        if each not in CARDS:
+            raise MxwireError(
+                f"no place for a card is called {each!r}{suggestion(each, CARDS)}: use {', '.join(CARDS)}"
+            )
     chosen = [*MODELS, *(each for each in OTHERS if each != "myricom-api")] if list(names) == ["all"] else list(names)
     for each in chosen:
         if each == "myricom-api":
             raise MxwireError("myricom-api has no code: it cannot be measured")
         if each not in VARIANTS:
             check_model(each)
-    return [each for each in expanded(chosen) if each != CEILING] + [CEILING]
+    carriers = [each for each in expanded(chosen) if each != CEILING] + [CEILING]
+    models, others = [each for each in carriers if is_model(each)], [each for each in carriers if not is_model(each)]
+    return others + [each + CARDS[card] for card in dict.fromkeys(cards) for each in models]
 
 
 def compare_models(
-    stage: StudyStage, options: StudyOptions, names: Sequence[str] = ("all",), sizes: Sequence[int] | None = None
+    stage: StudyStage,
+    options: StudyOptions,
+    names: Sequence[str] = ("all",),
+    sizes: Sequence[int] | None = None,
+    cards: Sequence[str] = ("inline",),
 ) -> Recording:
-    """Measure libraries on a stage, and return the recording."""
+    """Measure libraries on a stage, their cards in places of :data:`CARDS`, and return the recording."""
     recording = options.begin(STUDY, stage.conditions)
-    carriers = compared(names)
+    carriers = compared(names, cards)
+    if any(map(has_card, carriers)):
+        recording.facts[PLACES] = {"sides": stage.placement, "cards": stage.cards}
     sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
     # A study replaces the series of its recording when it ends.
     rest = Recording(STUDY, recording.conditions)
@@ -117,7 +147,7 @@ class ComparisonStudy:
         for name in [each for each in carriers if self._stage.can_use(each) is None]:
             if long:
                 contestants[f"{name}, bandwidths"] = partial(self._bandwidths, name, long)
-            if name.removesuffix(COPIED) in ACTIVE and short:
+            if is_model(name) and model_of(name)[0].name in ACTIVE and short:
                 contestants[f"{name}, requests"] = partial(self._requests, name, short)
             # No table has the costs of a program that uses its data.
             if is_model(name) and not self._stage.virtual:
@@ -234,6 +264,23 @@ def comparison_blocks(recording: Recording) -> Iterator[Block]:
         "Each library runs within the calls of its side, and does the adapter's work there: o_s and o_r contain it, "
         "also those of libraries whose receiver takes no part."
     )
+    if PLACES in recording.facts:
+        yield Paragraph(_cards_text(recording.facts[PLACES]))
+
+
+def _cards_text(places: dict[str, Sequence[int]]) -> str:
+    """The placement of cards that are processes of their own."""
+    text = f"Of a library{CARD}, the adapter's part is a process of its own on each side, which shares memory with it"
+    if not places["sides"]:
+        return f"{text}. Each process has a processor of its machine."
+    sides, cards = (" and ".join(map(str, places[each])) for each in ("sides", "cards"))
+    text += f": the sides ran on the processors {sides}, their cards on {cards}."
+    if set(places["sides"]) & set(places["cards"]):
+        text += (
+            " Cards that share a processor with the passive side are woken for each frame, and take its time: RTT/2, "
+            "g and L contain this. o_s and o_r are those of the active side, whose processor is its own."
+        )
+    return text
 
 
 def _sizes(series: Series) -> list[int]:
@@ -254,7 +301,8 @@ def _table(names: Sequence[str], columns: dict[str, tuple[Series, str]], size: i
 def _rates(series: Series, names: Sequence[str]) -> Iterator[Row]:
     for name in names:
         for size in _sizes(series):
-            curves = [(f"{name}, {kind}", f"{CEILING}, {kind}") for kind in BANDWIDTHS]
+            ceiling = CEILING + (CARD if has_card(name) else "")
+            curves = [(f"{name}, {kind}", f"{ceiling}, {kind}") for kind in BANDWIDTHS]
             cells = [_share(series.point(one, size), series.point(ceiling, size)) for one, ceiling in curves]
             if any(cells):
                 yield Row((name, f"{size:,}", *cells))

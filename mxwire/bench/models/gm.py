@@ -189,9 +189,9 @@ class GmPort(ModelPort[GmLayer]):
         super().__init__(layer, partner, **options)
         self._class = size_class(self.size)
         for _ in range(self.depth):
-            layer.provide(memoryview(bytearray(1 << self._class)))
+            layer.provide(layer.allocate(1 << self._class))
         self._events: deque[GmEvent] = deque()
-        self._held: memoryview | None = None
+        self._held: deque[memoryview] = deque()
 
     def progress(self) -> None:
         """Run callbacks, and keep messages."""
@@ -213,11 +213,10 @@ class GmPort(ModelPort[GmLayer]):
         if not self._events:
             return None
         event = self._events.popleft()
-        self._held = event.memory
+        self._held.append(event.memory)
         return event.memory[: event.length]
 
-    def release(self) -> None:
-        """Provide the buffer of the last message again."""
-        if self._held is not None:
-            self.layer.provide(self._held)
-            self._held = None
+    def release(self, count: int | None = None) -> None:
+        """Provide buffers again."""
+        for _ in range(len(self._held) if count is None else count):
+            self.layer.provide(self._held.popleft())

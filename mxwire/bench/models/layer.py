@@ -79,6 +79,11 @@ class ModelLayer(ABC):
         """The reason why the layer has ended; empty if it has not."""
         self.order: UncheckedOrder = CheckedOrder(self)
 
+    @staticmethod
+    def allocate(length: int) -> memoryview:
+        """Memory of ``length`` bytes for data that the adapter transfers."""
+        return memoryview(bytearray(length))
+
     @abstractmethod
     def take(self, source: Address, frame: ModelFrame) -> None:
         """Handle a received frame, on the adapter: no code of the program runs, unless a call of it is under way."""

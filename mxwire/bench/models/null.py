@@ -69,6 +69,8 @@ class NullLayer(ModelLayer):
 class NullPort(ModelPort[NullLayer]):
     """Messages as packets."""
 
+    cuts = True
+
     def offer(self, data: memoryview) -> int:
         """Send a packet."""
         part = data[: self.layer.payload]

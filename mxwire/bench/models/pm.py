@@ -104,7 +104,7 @@ class PmLayer(ModelLayer):
         self._locked: list[memoryview] = []
 
     def _buffer(self) -> PmBuffer:
-        return PmBuffer(memoryview(bytearray(self.payload)))
+        return PmBuffer(self.allocate(self.payload))
 
     def _flow(self, partner: Address) -> _PmFlow:
         return self._flows.setdefault(partner, _PmFlow())
@@ -302,9 +302,11 @@ class PmLayer(ModelLayer):
 class PmPort(ModelPort[PmLayer]):
     """Messages cut into buffers."""
 
+    cuts = True
+
     def __init__(self, layer: PmLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
-        self._held: list[PmBuffer] = []
+        self._held: deque[PmBuffer] = deque()
         # In place, a message occupies its buffers until the next call.
         layer.provide(self.size // layer.payload)
 
@@ -338,8 +340,7 @@ class PmPort(ModelPort[PmLayer]):
         self._held.append(buffer)
         return buffer.memory[: buffer.length]
 
-    def release(self) -> None:
-        """Return the buffers of the last message."""
-        for each in self._held:
-            self.layer.release(each)
-        self._held.clear()
+    def release(self, count: int | None = None) -> None:
+        """Return buffers."""
+        for _ in range(len(self._held) if count is None else count):
+            self.layer.release(self._held.popleft())

@@ -24,6 +24,11 @@ class ModelPort(ABC, Generic[Layer_]):
     """True if each message is answered by the library."""
     consumes: ClassVar[bool] = True
     """True if the receiver makes a call per message."""
+    written: ClassVar[int] = -1
+    """Length in bytes of the longest message that a processor writes to the adapter, where the adapter takes messages;
+    longer ones are described to it."""
+    cuts: ClassVar[bool] = False
+    """True if the program cuts messages into packets."""
 
     def __init__(
         self, layer: Layer_, partner: Address, *, copied: bool = False, depth: int = 8, size: int = 4096
@@ -36,7 +41,7 @@ class ModelPort(ABC, Generic[Layer_]):
         self.program = DataCount()
         """Copies that the program makes itself, between its memory and buffers of the library."""
         self._left: memoryview | None = None
-        self._memory = memoryview(bytearray(self.size))
+        self._memory = layer.allocate(self.size)
         self._filled = 0
 
     @property
@@ -97,7 +102,7 @@ class ModelPort(ABC, Generic[Layer_]):
             if piece is None:
                 return False
             # Both sides know the length: a longer packet is not that of a benchmark.
-            piece = piece[: self.size - self._filled]
+            piece = piece[: min(size, self.size) - self._filled]
             if self.copied and len(piece):
                 self.program_copy(self._memory[self._filled :], piece)
             elif len(piece):
@@ -118,8 +123,8 @@ class ModelPort(ABC, Generic[Layer_]):
         """The next received packet; None if there is none."""
         return None
 
-    def release(self) -> None:
-        """Return the buffers of the last message to the library."""
+    def release(self, count: int | None = None) -> None:
+        """Return the buffers of the ``count`` oldest pieces (None: of all) to the library."""
 
 
 def content(port: ModelPort[ModelLayer]) -> bytes:

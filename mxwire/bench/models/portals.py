@@ -364,9 +364,9 @@ class PortalsPort(ModelPort[PortalsLayer]):
         super().__init__(layer, partner, **options)
         self._queue: EventQueue = deque()
         self._sent: EventQueue = deque()
-        self._held: memoryview | None = None
+        self._held: deque[memoryview] = deque()
         for _ in range(self.depth):
-            self._post(memoryview(bytearray(self.size)))
+            self._post(layer.allocate(self.size))
 
     def _post(self, memory: memoryview) -> None:
         entry = self.layer.attach(self._INDEX, self._MATCH, source=self.partner, unlinks=True)
@@ -378,14 +378,24 @@ class PortalsPort(ModelPort[PortalsLayer]):
         self._sent.clear()
         return len(data)
 
-    def received(self, size: int) -> bool:
-        """Look for an event; post the memory of the last message again."""
+    def next_piece(self) -> memoryview | None:
+        """The message of the next event."""
         self.layer.check_alive()
         if not self._queue:
-            return False
+            return None
         event = self._queue.popleft()
-        if self._held is not None:
-            self._post(self._held)
-        self._held = event.descriptor.memory
-        self.pieces = [self._held[: event.moved]]
-        return True
+        self._held.append(event.descriptor.memory)
+        return event.descriptor.memory[: event.moved]
+
+    def received(self, size: int) -> bool:
+        """Look for an event; post the memory of the last message again."""
+        piece = self.next_piece()
+        if piece is not None:
+            self.release(len(self._held) - 1)
+            self.pieces = [piece]
+        return piece is not None
+
+    def release(self, count: int | None = None) -> None:
+        """Post memory again."""
+        for _ in range(len(self._held) if count is None else count):
+            self._post(self._held.popleft())

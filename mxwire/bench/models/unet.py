@@ -80,7 +80,7 @@ class UnetLayer(ModelLayer):
 
     def resize(self, buffers: int) -> None:
         """Have an area of another size, all of whose buffers are the program's."""
-        self.area = memoryview(bytearray(buffers * self.payload))
+        self.area = self.allocate(buffers * self.payload)
         self._free.clear()
 
     def shares_node(self) -> bool:
@@ -150,6 +150,8 @@ class UnetLayer(ModelLayer):
 class UnetPort(ModelPort[UnetLayer]):
     """Messages cut into buffers, on one channel. The area has buffers for ``depth`` messages in each direction."""
 
+    written = CELL
+    cuts = True
     _TAG: Final = 1
 
     def __init__(self, layer: UnetLayer, partner: Address, **options: Any) -> None:
@@ -161,7 +163,8 @@ class UnetPort(ModelPort[UnetLayer]):
         for place in range(count, 2 * count):
             layer.free(place * layer.payload)
         self._next = 0
-        self._held: list[int] = []
+        self._held: deque[int | None] = deque()
+        """Buffers of the received pieces; None for one in its descriptor."""
 
     def offer(self, data: memoryview) -> int | None:
         """Send a buffer. In place, the data are those that the program has put there."""
@@ -187,13 +190,14 @@ class UnetPort(ModelPort[UnetLayer]):
         found = self.layer.receive()
         if found is None:
             return None
+        self._held.append(found.offset)
         if found.offset is None:
             return memoryview(found.inline)
-        self._held.append(found.offset)
         return self.layer.area[found.offset : found.offset + found.length]
 
-    def release(self) -> None:
-        """Return the buffers of the last message to the free queue."""
-        for each in self._held:
-            self.layer.free(each)
-        self._held.clear()
+    def release(self, count: int | None = None) -> None:
+        """Put buffers into the free queue."""
+        for _ in range(len(self._held) if count is None else count):
+            offset = self._held.popleft()
+            if offset is not None:
+                self.layer.free(offset)

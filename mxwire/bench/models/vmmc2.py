@@ -284,10 +284,11 @@ class VmmcPort(ModelPort[VmmcLayer]):
     """
 
     consumes = False
+    written = WRITTEN
 
     def __init__(self, layer: VmmcLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
-        self._slots = memoryview(bytearray(self.size * self.depth))
+        self._slots = layer.allocate(self.size * self.depth)
         self._exported = layer.export(self._slots)
         self.imported: ImportedBuffer | None = None
         self._sent = self._received = 0
@@ -317,12 +318,18 @@ class VmmcPort(ModelPort[VmmcLayer]):
         self.layer.send(self.imported, start, data)
         return len(data)
 
-    def received(self, size: int) -> bool:
-        """Look at the place of the next message."""
+    def next_piece(self) -> memoryview | None:
+        """The slot of the next message."""
         self.layer.check_alive()
         if self._exported.arrived <= self._received:
-            return False
+            return None
         start = self._received % self.depth * self.size
         self._received += 1
-        self.pieces = [self._slots[start : start + size]]
-        return True
+        return self._slots[start : start + self.size]
+
+    def received(self, size: int) -> bool:
+        """Look at the place of the next message."""
+        piece = self.next_piece()
+        if piece is not None:
+            self.pieces = [piece[:size]]
+        return piece is not None

@@ -103,6 +103,7 @@ def _timed(channel: ModelChannel, size: int, count: int, number: int) -> float:
             begun = channel.clock()
         if channel.active:
             for _ in range(number):
+                channel.settle()
                 np.add(numbers, 1, out=numbers)
                 channel.send(size)
             channel.receive(_ANSWER)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from mxwire.bench.channels.carriers import check_carrier
+from mxwire.bench.channels.carriers import check_carrier, open_channel
+from mxwire.bench.channels.channel import ChannelSetup
 from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import MYRINET
-from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED
+from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED, has_card
 from mxwire.bench.models.comparison import (
     BURST,
     KNEE,
@@ -68,6 +69,29 @@ def test_libraries_are_compared_with_the_null_model_once():
         compared(["myricom-api"])
     with pytest.raises(MxwireError, match="did you mean portals"):
         compared(["portal"])
+
+
+def test_cards_in_another_process_are_carriers_of_models_only():
+    assert compared(["gam", "tcp"], ["inline", "process"]) == [
+        "tcp",
+        "gam",
+        "null",
+        "gam with card",
+        "null with card",
+    ]
+    assert has_card(check_carrier("pm with card copied")) and not has_card("pm copied")
+    with pytest.raises(MxwireError, match=r"no place for a card is called 'proces' \(did you mean process"):
+        compared(["gam"], ["proces"])
+    with MemoryStage() as stage, pytest.raises(MxwireError, match="null with card: not applicable: not on a network"):
+        compare_models(stage, StudyOptions.of(1, True), ["null"], (4,), ["process"])
+    with VirtualStage(MYRINET) as stage:
+        assert "modelled in virtual time" in stage.can_use("pm with card")
+
+
+def test_a_card_that_cannot_open_its_interface_is_an_error_of_its_program():
+    setup = ChannelSetup("vmmc2 with card", "nowhere0", bytes(6), bytes(6), active=True, spin=False)
+    with pytest.raises(MxwireError, match="nowhere0"):
+        open_channel(setup)
 
 
 def test_models_are_carriers_and_unknown_ones_suggest_the_nearest():

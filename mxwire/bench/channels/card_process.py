@@ -1,0 +1,239 @@
+"""The process of a card: the interface, and the adapter's part of a library (``card_ring.py``)."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NoReturn, Protocol
+
+from mxwire.bench.channels.card_ring import CardRecord, CardRecordKind, CardRing, SharedArena
+from mxwire.bench.channels.channel import POLLS, ChannelSetup, link_counts
+from mxwire.bench.channels.models import ModelChannel
+from mxwire.bench.models.catalogue import Model
+from mxwire.bench.models.layer import CatastropheError, ModelLayer
+from mxwire.bench.roles.common import BARE_ETHERTYPE
+from mxwire.frames import FrameBatch
+from mxwire.lab.child import end_with_parent
+from mxwire.lab.machine import pin
+from mxwire.link import open_link
+from mxwire.link.local import SharedMemoryPath
+
+_NAP: Final = 0.02
+"""Longest sleep of a card, in seconds."""
+
+
+class Card(Protocol):
+    """A card's work, in its process."""
+
+    over: bool
+    """True once the program has closed its end."""
+    polls: bool
+    """True to poll, without sleeping."""
+
+    def fileno(self) -> int:
+        """Descriptor of the interface."""
+
+    def take(self, record: CardRecord) -> None:
+        """Take a record of the program."""
+
+    def turn(self) -> bool:
+        """Do the work that is due; return whether there was any."""
+
+    def pause(self) -> float:
+        """Seconds until there is work without a frame or a record."""
+
+    def close(self) -> None:
+        """Answer the partner for a moment, and close the link."""
+
+
+def run_card(setup: ChannelSetup, place: Path, make_card: Callable[[CardRing], Card]) -> NoReturn:
+    """Be the card until the program closes its end, or ends."""
+    try:
+        end_with_parent()
+        path = SharedMemoryPath(lambda _interface, _endpoint: place)
+        channel = path.connect(place)
+        if channel is not None:
+            ring = CardRing(path, channel)
+            try:
+                pin(setup.card_processor)
+                card = make_card(ring)
+                _serve(ring, card)
+                card.close()
+            except Exception as error:
+                ring.put(CardRecordKind.FAILED, data=(str(error) or repr(error)).encode())
+    finally:
+        os._exit(0)
+
+
+def _serve(ring: CardRing, card: Card) -> None:
+    ring.poller.register(card.fileno(), select.POLLIN)
+    idle = 0
+    while not card.over and not ring.channel.ended:
+        idle += 1
+        for record in ring.records():
+            idle = 0
+            card.take(record)
+        if card.turn():
+            idle = 0
+        if idle and not card.polls:
+            ring.sleep(card.pause())
+        elif idle >= POLLS:
+            idle = 0
+            ring.look()
+
+
+def _answer(ring: CardRing, counters: dict[str, int]) -> bool:
+    return ring.put(CardRecordKind.COUNT, data=json.dumps(counters).encode())
+
+
+class FrameCard:
+    """A card that moves frames between the link and the program."""
+
+    over = _asked = False
+
+    def __init__(self, setup: ChannelSetup, ring: CardRing) -> None:
+        self.polls = setup.spin
+        self._link = open_link(setup.interface, "packet", spin=setup.spin, ethertype=BARE_ETHERTYPE)
+        self._ring = ring
+        self._received: deque[bytes] = deque()
+        self._queued: list[bytes] = []
+        ring.put(CardRecordKind.READY, self._link.mtu)
+
+    def fileno(self) -> int:
+        """Descriptor of the link."""
+        return self._link.fileno()
+
+    def take(self, record: CardRecord) -> None:
+        """Take a frame or a request."""
+        kind, _, _, data = record
+        match kind:
+            case CardRecordKind.FRAME:
+                self._queued.append(bytes(data))
+            case CardRecordKind.COUNT:
+                self._asked = True
+            case CardRecordKind.CLOSE:
+                self.over = True
+
+    def turn(self) -> bool:
+        """Move frames in both directions."""
+        queued, received = self._queued, self._received
+        if queued:
+            self._queued = queued[self._link.send(FrameBatch.from_frames(queued)) :]
+        received.extend(self._link.receive(0))
+        moved = len(queued) - len(self._queued)
+        while received and self._ring.put(CardRecordKind.FRAME, data=received[0]):
+            received.popleft()
+            moved += 1
+        if self._asked and _answer(self._ring, link_counts(self._link)):
+            self._asked = False
+        return moved > 0
+
+    def pause(self) -> float:
+        """Wait for a moment if the link took no more frames."""
+        return _NAP / 20 if self._queued else _NAP
+
+    def close(self) -> None:
+        """Close the link."""
+        self._link.close()
+
+
+class MessageCard(ModelChannel):
+    """A card with the layer of a library; received data are put where the program finds them."""
+
+    over = _asked = False
+
+    def __init__(self, setup: ChannelSetup, ring: CardRing, arena: SharedArena) -> None:
+        self._ring, self._arena = ring, arena
+        arena.become_cards()
+        super().__init__(setup)
+        self.polls = setup.spin
+        self._calls: deque[memoryview | None] = deque()
+        """Messages of the program, or the rest of one; None for a message that the library has, and has not sent."""
+        self._taken = self._reported = 0
+        self._pieces: deque[memoryview] = deque()
+        ring.put(CardRecordKind.READY, self._link.mtu)
+
+    def _layer_class(self, model: Model) -> type[ModelLayer]:
+        return type(model.layer.__name__, (model.layer,), {"allocate": staticmethod(self._arena.allocate)})
+
+    def fileno(self) -> int:
+        """Descriptor of the link."""
+        return self._link.fileno()
+
+    def take(self, record: CardRecord) -> None:
+        """Take a call of the program."""
+        kind, length, place, data = record
+        match kind:
+            case CardRecordKind.SEND:
+                self._calls.append(self._arena.view[place : place + length])
+            case CardRecordKind.WRITE:
+                self._calls.append(memoryview(bytes(data)))
+            case CardRecordKind.EXPECT:
+                self.port.expect(length)
+            case CardRecordKind.RELEASE:
+                self.port.release(length)
+            case CardRecordKind.COUNT:
+                self._asked = True
+            case CardRecordKind.CLOSE:
+                self.over = True
+
+    def turn(self) -> bool:
+        """Handle frames, hand messages to the library, and report received data and messages that were taken."""
+        worked = self._turn(0) > 0
+        worked |= self._send_calls()
+        while (piece := self.port.next_piece()) is not None:
+            self._pieces.append(piece)
+        while self._pieces and self._report(self._pieces[0]):
+            self._pieces.popleft()
+            worked = True
+        if self._taken > self._reported and self._ring.put(CardRecordKind.TAKEN, place=self._taken):
+            self._reported = self._taken
+            worked = True
+        if self._asked and _answer(self._ring, self.frames()):
+            self._asked = False
+        if self._layer.catastrophe:
+            raise CatastropheError(self._layer.catastrophe)
+        return worked
+
+    def _report(self, piece: memoryview) -> bool:
+        place = self._arena.place_of(piece)
+        if place is None:
+            return self._ring.put(CardRecordKind.DATA, data=piece)
+        return self._ring.put(CardRecordKind.PIECE, len(piece), place)
+
+    def _send_calls(self) -> bool:
+        """Hand messages to the library as it takes them; return whether it has taken any."""
+        taken = self._taken
+        while self._calls:
+            if not self._begun:
+                # The other side is open now: it is the passive one, or has sent a message.
+                self._begun = True
+                self.port.start()
+            left = self._calls[0]
+            if left is None:
+                self._flush()
+                if not self.port.completed():
+                    break
+                self._calls.popleft()
+                self._taken += 1
+                continue
+            count = self.port.offer(left) if self.port.started() else None
+            if count is not None:
+                self._calls[0] = left[count:] if count < len(left) else None
+            elif self._layer.outgoing:
+                # A library with one send at a time, or without free buffers, takes more when frames have left.
+                self._flush()
+            else:
+                break
+        self._flush()
+        return self._taken > taken
+
+    def pause(self) -> float:
+        """The time until the library has something to do; a moment if the link took no more frames."""
+        due = self._layer.deadline()
+        longest = _NAP / 20 if self._queued else _NAP
+        return longest if due is None else min(longest, (due - self.clock()) / 1e9)
