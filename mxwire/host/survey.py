@@ -17,6 +17,7 @@ from mxwire.protocol import Peer
 from mxwire.wire.detection import Detector
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.encapsulation import locate
+from mxwire.wire.enums import hostname_text
 from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, NackMcp
 
@@ -71,6 +72,8 @@ class _HostNotes:
     queries: int = 0
     answers: int = 0
     best: int | None = None
+    name: str | None = None
+    """Its name in an answer. The engine queries for it, too, but with other processes, and therefore rarely."""
     dialect: str | None = None
     announced: bool = False
     heard: bool = False
@@ -206,6 +209,7 @@ class Survey:
         if sent is not None:
             notes.answers += 1
             took = max(0, now - sent)
+            notes.name = hostname_text(frame.hostname)
             notes.best = took if notes.best is None else min(notes.best, took)
             peer = self._core.node.peers.by_address(frame.src_mac)
             # The engine takes replies to its own queries only, and queries no host whose name another process shares.
@@ -232,7 +236,7 @@ class Survey:
         index = peer.index_for(0)
         return SurveyedHost(
             address=mac_text(peer.address),
-            name=peer.name,
+            name=peer.name or notes.name,
             index=None if index == NO_PEER_INDEX else index,
             our_index=peer.index,
             dialect=_dialect(notes.dialect, dialects.get(peer.address)),

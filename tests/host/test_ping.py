@@ -12,10 +12,13 @@ from mxwire.host import Host
 from mxwire.host.control_frames import NO_ENDPOINT, dialect_answer, dialect_query
 from mxwire.host.ping import ConnectMethod, HostQueryMethod, Pinger, PingStatistics
 from mxwire.host.survey import Survey, SurveyedHost
+from mxwire.link import LinkWrapper
 from mxwire.protocol import Peer, profile_by_name
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.enums import PacketType
+from mxwire.wire.numbers import HOST_QUERY_MAGIC
 from mxwire.wire.packets import Announcement, NackMcp, Pull
 from tests.frames import make_frame
 
@@ -115,6 +118,27 @@ def test_nothing_but_names_is_asked_where_that_is_not_wanted(network):
         survey = Survey(beta, ask_dialect=False)
         found = next(each for each in survey.rounds(PATIENCE, every=0.05) if each and each[0].answers > 2)
         assert found[0].name == "alpha:0" and found[0].dialect is None
+
+
+class LateNames(LinkWrapper):
+    """A link past which the engine's own queries for names get no answer."""
+
+    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
+        taken, magic = self.link.receive(timeout), HOST_QUERY_MAGIC.to_bytes(4, "big")
+        frames = [taken.frame(place) for place in range(len(taken))]
+        return FrameBatch.from_frames(
+            [each for each in frames if not (each[16] == PacketType.HOST_REPLY and magic in each)]
+        )
+
+
+def test_the_name_in_an_answer_is_enough(network):
+    """Processes of one interface query for names together, once in 5 s: a survey does not wait for that."""
+    with (
+        Host(network.attach(), name="alpha"),
+        Host(LateNames(network.attach()), name="beta", background=False) as beta,
+    ):
+        assert surveyed(beta)[0].name == "alpha:0"
+        assert [each.name for each in beta.peers() if each.name != "beta:0"] == [None]
 
 
 def test_a_quiet_host_is_found_by_the_hosts_that_it_queries(network):
