@@ -112,6 +112,14 @@ static void sets(void)
     REQUIRE(!fi_close(&set->fid) && !fi_close(&polls->fid));
 }
 
+static void *write_later(void *eq)
+{
+    struct fi_eq_entry entry = {0};
+    pause_shortly();
+    REQUIRE(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof entry, 0) == sizeof entry);
+    return NULL;
+}
+
 /* Events of the program itself. */
 static void events(void)
 {
@@ -119,6 +127,7 @@ static void events(void)
     struct fi_eq_attr attr = {.size = SIZE, .flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
     struct fi_eq_entry entry = {0};
     struct fid_eq *eq;
+    pthread_t writer;
     uint32_t kind;
     REQUIRE(!fi_eq_open(fabric, &attr, &eq, NULL));
     struct fid *fid = &eq->fid;
@@ -135,6 +144,11 @@ static void events(void)
         REQUIRE(kind == FI_NOTIFY && entry.data == number / 2);
     }
     REQUIRE(!fi_trywait(fabric, &fid, 1) && fi_eq_sread(eq, &kind, &entry, sizeof entry, 1, 0) == -FI_EAGAIN);
+    for (int turn = 0; turn < 100; turn++) {
+        REQUIRE(!pthread_create(&writer, NULL, write_later, eq));
+        REQUIRE(fi_eq_sread(eq, &kind, &entry, sizeof entry, WAIT_MS, 0) == sizeof entry);
+        pthread_join(writer, NULL);
+    }
     REQUIRE(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof entry, 0) == sizeof entry && !fi_close(fid));
 }
 

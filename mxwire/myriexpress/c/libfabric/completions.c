@@ -96,11 +96,6 @@ static void sleep_for(struct mxf_endpoints *endpoints, uint64_t deadline)
     endpoints->sleepers--;
 }
 
-static uint64_t deadline_of(int timeout)
-{
-    return timeout < 0 ? UINT64_MAX : mxf_now() + (uint64_t)timeout;
-}
-
 static int push(struct mxf_cq *cq, const struct mxf_completion *completion)
 {
     if (cq->count == cq->room) {
@@ -227,7 +222,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buffer, size_t count, fi_a
                             int timeout)
 {
     struct mxf_cq *cq = OWNER(fid, mxf_cq, fid);
-    uint64_t deadline = deadline_of(timeout);
+    uint64_t deadline = mxf_deadline(timeout);
     ssize_t result;
     (void)condition;
     mxf_enter();
@@ -376,7 +371,7 @@ static int counter_seterr(struct fid_cntr *fid, uint64_t value)
 static int counter_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
     struct mxf_counter *counter = OWNER(fid, mxf_counter, fid);
-    uint64_t deadline = deadline_of(timeout);
+    uint64_t deadline = mxf_deadline(timeout);
     int result = 0;
     mxf_enter();
     uint64_t errors = counter->errors;

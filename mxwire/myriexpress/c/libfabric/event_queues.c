@@ -18,6 +18,7 @@ struct event_queue {
     struct fid_eq fid;
     struct mxf_wait *wait;
     int writable;
+    pthread_cond_t written;
     size_t room, count;
     LIST(event) events;
 };
@@ -74,6 +75,7 @@ static ssize_t write_locked(struct event_queue *eq, uint32_t kind, const void *b
     APPEND(&eq->events, event);
     eq->count++;
     mxf_wait_signal(eq->wait);
+    pthread_cond_broadcast(&eq->written);
     return (ssize_t)length;
 }
 
@@ -90,10 +92,13 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t kind, const void *buffer, s
 
 static ssize_t eq_sread(struct fid_eq *fid, uint32_t *kind, void *buffer, size_t length, int timeout, uint64_t flags)
 {
-    uint64_t deadline = timeout < 0 ? UINT64_MAX : mxf_now() + (uint64_t)timeout;
+    struct event_queue *eq = OWNER(fid, event_queue, fid);
+    uint64_t deadline = mxf_deadline(timeout);
     ssize_t result;
-    while ((result = eq_read(fid, kind, buffer, length, flags)) == -FI_EAGAIN && mxf_now() < deadline)
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    mxf_enter();
+    while ((result = read_locked(eq, kind, buffer, length, flags)) == -FI_EAGAIN && mxf_now() < deadline)
+        mxf_await(&eq->written, deadline);
+    mxf_leave();
     return result;
 }
 
@@ -116,6 +121,7 @@ static int eq_close(struct fid *fid)
         REMOVE(&eq->events, event);
         free(event);
     }
+    pthread_cond_destroy(&eq->written);
     free(eq);
     return 0;
 }
@@ -142,6 +148,7 @@ int mxf_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
         free(eq);
         return error;
     }
+    mxf_prepare_condition(&eq->written);
     eq->room = attr && attr->size ? attr->size : EVENTS;
     eq->writable = attr && attr->flags & FI_WRITE;
     eq->fid.fid = (struct fid){FI_CLASS_EQ, context, &eq_fid_ops};

@@ -60,20 +60,11 @@ void mxf_urge(struct mxf_endpoint *endpoint)
         pthread_cond_signal(&endpoint->urged);
 }
 
-/* Wait for a time, for something urgent, or for the end of the endpoint. */
-static void rest(struct mxf_endpoint *endpoint, uint64_t milliseconds)
+/* Wait for a time in ms, for something urgent (only, if the time is negative), or for the end of the endpoint. */
+static void rest(struct mxf_endpoint *endpoint, int milliseconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)milliseconds * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    if (milliseconds) {
-        pthread_cond_timedwait(&endpoint->urged, &mxf_lock, &until);
-        return;
-    }
-    endpoint->resting = 1;
-    pthread_cond_wait(&endpoint->urged, &mxf_lock);
+    endpoint->resting = milliseconds < 0;
+    mxf_await(&endpoint->urged, mxf_deadline(milliseconds));
     endpoint->resting = 0;
 }
 
@@ -86,7 +77,7 @@ static void *run(void *argument)
     unsigned seen = endpoint->calls - 1;
     while (!endpoint->closing) {
         if (!endpoint->urgent) {
-            rest(endpoint, 0);
+            rest(endpoint, -1);
         } else if (endpoint->calls != seen) {
             seen = endpoint->calls;
             rest(endpoint, IDLE_MS);
@@ -107,12 +98,8 @@ static void *run(void *argument)
 /* Without a thread, the program's calls have to do. */
 void mxf_start_thread(struct mxf_endpoint *endpoint)
 {
-    pthread_condattr_t monotonic;
     sigset_t all, before;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&endpoint->urged, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    mxf_prepare_condition(&endpoint->urged);
     /* Signals belong to the threads of the program. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -56,6 +56,29 @@ uint64_t mxf_now(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+uint64_t mxf_deadline(int timeout)
+{
+    return timeout < 0 ? UINT64_MAX : mxf_now() + (uint64_t)timeout;
+}
+
+void mxf_prepare_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+void mxf_await(pthread_cond_t *condition, uint64_t deadline)
+{
+    struct timespec until = {(time_t)(deadline / 1000), (long)(deadline % 1000) * 1000000};
+    if (deadline == UINT64_MAX)
+        pthread_cond_wait(condition, &mxf_lock);
+    else
+        pthread_cond_timedwait(condition, &mxf_lock, &until);
+}
+
 /* libfabric's own log functions belong to the libfabric of the program, which may not be in reach. */
 void mxf_warn(int *said, const char *format, ...)
 {

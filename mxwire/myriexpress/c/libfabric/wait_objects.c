@@ -237,7 +237,7 @@ static int any_ready(const struct members *members)
 static int wait_(struct fid_wait *fid, int timeout)
 {
     struct wait_set *set = OWNER(fid, wait_set, fid);
-    uint64_t deadline = timeout < 0 ? UINT64_MAX : mxf_now() + (uint64_t)timeout;
+    uint64_t deadline = mxf_deadline(timeout);
     struct pollfd readable = {set->wait.descriptor, POLLIN, 0};
     for (;;) {
         mxf_enter();
