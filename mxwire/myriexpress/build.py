@@ -120,17 +120,20 @@ class Installation:
             found = ""
         missing = [each for each in (self.library, self.engine) if not each.is_file()]
         if missing or not found:
-            raise MxwireError(f"{self.library} is not built: run mxwire library build{_prefix_option(self.prefix)}")
+            raise MxwireError(f"{self.library} is not built: run mxwire library build{prefix_option(self.prefix)}")
         if found != _full_stamp():
+            # Without the path of the Python, since recordings contain this text.
+            version, own = (each.partition(" /")[0] for each in (found, _full_stamp()))
+            other = "installation of Python" if version == own else "version of mxwire or Python"
             raise MxwireError(
-                f"{self.library} was built by another version of mxwire or Python ({found}): run mxwire library "
-                f"build{_prefix_option(self.prefix)} again"
+                f"{self.library} was built by another {other} ({version}): run mxwire library "
+                f"build{prefix_option(self.prefix)} again"
             )
 
     def require_provider(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` unless the libfabric provider was built, too."""
         if not self.provider.is_file():
-            option = _prefix_option(self.prefix)
+            option = prefix_option(self.prefix)
             raise MxwireError(f"{self.provider} is not built: run mxwire library build --libfabric{option}")
 
 
@@ -161,7 +164,8 @@ def _prefix_file() -> Path:
     return default_prefix() / "lib" / "mxwire" / "prefix"
 
 
-def _prefix_option(prefix: Path) -> str:
+def prefix_option(prefix: Path) -> str:
+    """The option that selects a prefix, with the space before it; empty for the default one."""
     return "" if prefix == default_prefix() else f" --prefix {shlex.quote(str(prefix))}"
 
 

@@ -15,6 +15,7 @@ from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import CopyTrail
 from mxwire.bench.roles.tracing import trace, traced_engine
 from mxwire.errors import MxwireError
+from mxwire.myriexpress import build
 
 SIZE = 4096
 
@@ -99,6 +100,17 @@ def test_rings_and_received_memory_are_followed_apart_from_sent_messages():
 def test_a_library_that_is_not_built_is_named_without_its_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "last_prefix", lambda: tmp_path)
     assert program.library_refusal().startswith("libmyriexpress.so is not built: run mxwire library build")
+
+
+@pytest.mark.parametrize("version", ["0.1-0123456789ab Python 3.11", build._full_stamp().partition(" /")[0]])
+def test_a_stale_library_is_named_without_the_path_of_its_python(monkeypatch, tmp_path, version):
+    installation = build.Installation(tmp_path)
+    for each in (installation.library, installation.engine, installation.stamp_file):
+        each.parent.mkdir(parents=True, exist_ok=True)
+        each.write_text(f"{version} /usr/lib/other/python3", encoding="utf-8")
+    monkeypatch.setattr(program, "last_prefix", lambda: tmp_path)
+    refusal = program.library_refusal()
+    assert version in refusal and "was built by another " in refusal and "/" not in refusal
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from mxwire.bench.roles.common import BARE_ETHERTYPE
 from mxwire.bench.roles.exchanges import summary
 from mxwire.bench.roles.tracing import PROGRAM_MARK, WARM_TRIPS, trace
 from mxwire.errors import MxwireError
-from mxwire.myriexpress.build import Installation, compiler, last_prefix
+from mxwire.myriexpress.build import Installation, compiler, last_prefix, prefix_option
 from mxwire.myriexpress.launch import environment
 from mxwire.texts import file_text
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -30,7 +30,7 @@ def library_refusal() -> str | None:
         compiler()
     except MxwireError as error:
         # Recordings and pages are published, and name no folder of this machine.
-        return str(error).replace(f"{installation.library.parent}/", "")
+        return str(error).replace(f"{installation.library.parent}/", "").replace(prefix_option(installation.prefix), "")
     return None
 
 
