@@ -301,9 +301,16 @@ def _svg(figure: Figure) -> str:
 
 
 def write_page(
-    folder: Path, recording: Recording, title: str, blocks: Sequence[Block], figures: Sequence[PageFigure]
+    folder: Path,
+    recording: Recording,
+    title: str,
+    blocks: Sequence[Block],
+    figures: Sequence[PageFigure],
+    lead: Sequence[Block] = (),
 ) -> Path:
     """Write the page of a study with its figures and tables, and the recording beside it; return the page.
+
+    The blocks of ``lead`` precede the figures.
 
     Raises :class:`~mxwire.errors.MxwireError` if jinja2 is not installed, or a file cannot be written.
     """
@@ -316,9 +323,8 @@ def write_page(
     if not recording.complete:
         subtitle += " · partial"
     template = environment("mxwire.report.site", "mxwire.bench").get_template("study.html")
-    text = template.render(
-        root="", title=title, subtitle=subtitle, figures=drawn, blocks=[_page_block(each) for each in blocks]
-    )
+    first, last = ([_page_block(each) for each in part] for part in (lead, blocks))
+    text = template.render(root="", title=title, subtitle=subtitle, lead=first, figures=drawn, blocks=last)
     try:
         write_static(folder / "assets")
         recording.write(folder / f"{recording.study}.jsonl")

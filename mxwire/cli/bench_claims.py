@@ -219,7 +219,7 @@ def _write(path: Path, recordings: list[Recording]) -> None:
 
 def _page(folder: Path, evidence: ClaimEvidence, found: list[tuple[Claim, ClaimVerdict]]) -> None:
     from mxwire.bench.claims.figures import claim_figures
-    from mxwire.bench.claims.page import claim_blocks, conditions_blocks
+    from mxwire.bench.claims.page import TEXTS, claim_blocks, conditions_blocks
     from mxwire.bench.record import Recording
     from mxwire.bench.report import write_page
 
@@ -227,7 +227,11 @@ def _page(folder: Path, evidence: ClaimEvidence, found: list[tuple[Claim, ClaimV
     if not recordings:
         note("no page: there are no recordings")
         return
-    joined = Recording("claims", recordings[-1].conditions, complete=all(each.complete for each in recordings))
-    title = "Claims of the papers: " + ", ".join(dict.fromkeys(claim.number.partition("-")[0] for claim, _ in found))
-    blocks = [*claim_blocks(found), *conditions_blocks(recordings)]
-    note(f"wrote {write_page(folder, joined, title, blocks, list(claim_figures(evidence)))}")
+    # Each recording has a stage of its own.
+    conditions = replace(recordings[-1].conditions, stage="")
+    joined = Recording("claims", conditions, complete=all(each.complete for each in recordings))
+    texts = {claim.number.partition("-")[0] for claim, _ in found}
+    title = TEXTS[min(texts)] if len(texts) == 1 else "Claims of the papers"
+    figures = list(claim_figures(evidence, texts))
+    last, first = list(conditions_blocks(recordings)), list(claim_blocks(found))
+    note(f"wrote {write_page(folder, joined, title, last, figures, first)}")

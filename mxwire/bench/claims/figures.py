@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 from typing import Any, Final
@@ -25,6 +25,8 @@ from mxwire.bench.intranode.study import operation_series
 from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, ROUND_TRIPS
 from mxwire.bench.models.comparison import STUDY as COMPARISON
 from mxwire.bench.mtu import PACKETS_OF_MXOE
+from mxwire.bench.overlap import STUDY as OVERLAP
+from mxwire.bench.overlap_report import overlap_figures
 from mxwire.bench.path_report import path_figures
 from mxwire.bench.record import VIRTUAL_TIME, Measurement, Recording, Series
 from mxwire.bench.report import Figure, PageFigure, SeriesFigure, draw_series, line_styles, plotted
@@ -73,10 +75,28 @@ _LIBRARY_FIGURES: Final = {BANDWIDTHS[1]: 10, BANDWIDTHS[0]: 11, BANDWIDTHS[2]: 
 """The paper's figures of bandwidths."""
 
 
-def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
-    """The figures for which there are recordings, in the order of the texts."""
-    for each in evidence.recordings:
-        if each.conditions.virtual or each.conditions.quick:
+_TEXTS: Final = {
+    "path": "S0",
+    "logp": "S1",
+    LIBRARIES: "S1",
+    COMPARISON: "S1",
+    STUDY: "S2",
+    "mtu": "S2",
+    INTRANODE: "S1 S3",
+    OVERLAP: "S4",
+}
+"""The texts of whose claims a study has figures."""
+
+
+def claim_figures(evidence: ClaimEvidence, texts: Collection[str]) -> Iterator[PageFigure]:
+    """The figures of some texts for which there are recordings, in the order of the texts."""
+    recordings = [
+        each
+        for each in evidence.recordings
+        if not each.conditions.quick and any(text in _TEXTS.get(each.study, "") for text in texts)
+    ]
+    for each in recordings:
+        if each.conditions.virtual:
             continue
         if each.study == "path":
             yield from path_figures(each)
@@ -93,13 +113,19 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
             yield from _library_figures(each)
         if each.study == "logp" and shown:
             yield PageFigure(SeriesFigure(shown, "LogP, live"), "Live, by carrier; both methods.")
-    for each in evidence.recordings:
-        if each.conditions.virtual and not each.conditions.quick:
-            makers = {LIBRARIES: _library_figures, STUDY: _model_figures}
+    for each in recordings:
+        if each.conditions.virtual:
+            makers = {LIBRARIES: _library_figures, STUDY: _model_figures, OVERLAP: _offload_figures}
             yield from makers.get(each.study, _mtu_figures)(each)
-    for each in evidence.recordings:
-        if each.study == "mtu" and not each.conditions.virtual and not each.conditions.quick:
+    for each in recordings:
+        if each.study == "mtu" and not each.conditions.virtual:
             yield from _mtu_figures(each)
+
+
+def _offload_figures(recording: Recording) -> Iterator[PageFigure]:
+    """Figures 8 and 11, and those of the other experiments."""
+    for each in overlap_figures(recording):
+        yield replace(each, caption=f"{VIRTUAL_TIME.capitalize()}. {each.caption}")
 
 
 def _against(shown: Sequence[tuple[Series, PaperPoints]], title: str) -> Figure:
