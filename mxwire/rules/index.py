@@ -26,7 +26,8 @@ __all__ = ["Places", "chapters", "places", "scan"]
 
 TARGET: Final = Path(__file__).with_name("index.json")
 ENGINE: Final = "mxwire/protocol"
-TESTS: Final = "tests"
+TESTS: Final = ("tests", "replay")
+"""Folders with tests, and with scenarios, which are played against the engine and against live hosts."""
 NOT_A_TEST: Final = "tests/rules/test_index.py"
 """Excluded, because it lists the rules without a test."""
 _MALFORMED_AT: Final = "mxwire/rules/chapters/encapsulation.py:MALFORMED"
@@ -44,7 +45,7 @@ class Places:
     judge: tuple[str, ...] = ()
     """Functions that judge the rule."""
     tests: tuple[str, ...] = ()
-    """Tests of the rule and their tables."""
+    """Tests of the rule and their tables, and scenarios."""
 
 
 @cache
@@ -74,9 +75,10 @@ def scan(root: Path) -> dict[str, Places]:
     for number, place in _mentions(root, ENGINE):
         if number in collected:
             collected[number].engine.add(place)
-    for number, place in _mentions(root, TESTS):
-        if number in collected and not place.startswith(NOT_A_TEST):
-            collected[number].tests.add(place)
+    for folder in TESTS:
+        for number, place in _mentions(root, folder):
+            if number in collected and not place.startswith(NOT_A_TEST):
+                collected[number].tests.add(place)
     return {
         number: Places(tuple(sorted(each.engine)), tuple(sorted(each.judge)), tuple(sorted(each.tests)))
         for number, each in collected.items()
@@ -85,7 +87,7 @@ def scan(root: Path) -> dict[str, Places]:
 
 def _mentions(root: Path, below: str) -> Iterator[tuple[str, str]]:
     """Yield the rule numbers below a folder, each with its surrounding symbol."""
-    for path in sorted(each for each in (root / below).rglob("*") if each.suffix in (".py", ".toml")):
+    for path in sorted(each for each in (root / below).rglob("*") if each.suffix in (".py", ".toml", ".mxs")):
         source = path.read_text(encoding="utf-8")
         name = path.relative_to(root).as_posix()
         symbols = _symbols(source) if path.suffix == ".py" else []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from mxwire.protocol.profile import NATIVE_MX
@@ -34,35 +32,6 @@ def test_an_ack_is_the_frame_that_the_codec_builds(dialect):
     assert [each.liback_acknum for each in parsed] == [1, 2, 1, 2]
     assert len({each.session for each in parsed}) == 2
     assert acks == [world.codec.build(each) for each in parsed]
-
-
-def test_many_packets_of_one_pass_are_acked_once():
-    """R-GEN-02: answers to many packets are merged."""
-    world = World()
-    one, _, there, _ = world.pair()
-    for _ in range(20):
-        one.send(there, b"x")
-    world.settle()
-    assert [each.liback_lib_seqnum for each in world.sent(Truc)] == [21]
-
-
-def test_all_types_are_resent_alike():
-    """R-RTX-02, R-RTX-04, R-ACK-03: the same packet, all fragments, with a piggyback of now."""
-    world = World()
-    one, two, there, back = world.pair()
-    world.lose = lambda host, _frame: host == 0
-    for data in (b"x", pattern(100), pattern(9000), pattern(40000)):
-        one.send(there, data)
-    world.settle()
-    first = [each.frame for each in world.log]
-    assert [type(each).__name__ for each in first] == ["Tiny", "Small", "Medium", "Medium", "Medium", "Rndv"]
-    two.send(back, b"y")
-    world.milliseconds(490)
-    world.clear()
-    world.milliseconds(20)
-    again = [each.frame for each in world.log if each.host == 0 and type(each.frame) is not Truc]
-    assert sorted(again, key=str) == sorted((replace(each, lib_piggyack=2) for each in first), key=str)
-    assert len(one.resends) == 4
 
 
 def test_a_medium_counts_from_when_it_has_left():

@@ -14,18 +14,14 @@ from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import omx
-from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import (
     ConnectReply,
-    ConnectRequest,
     HostQuery,
     HostReply,
     NackLib,
     NackMcp,
-    Notify,
     Pull,
     PullReply,
-    Rndv,
     Tiny,
     Truc,
 )
@@ -39,46 +35,6 @@ def replies(world: World, pull: Pull) -> list[PullReply]:
     world.inject(0, pull)
     world.settle()
     return world.sent(PullReply)
-
-
-def test_a_replier_keeps_no_state():
-    """R-PUL-12, R-PUL-13, R-PUL-15: total length, counter and source are ignored; each repetition is answered alike."""
-    world = World()
-    pull = pullable(world, 100_000, 10_000)
-    data = pattern(100_000)
-    pull = replace(pull, total_length=1, pulled_rdma_seqnum=99, src_endpoint=200, frame_index=3)
-    for _ in range(2):
-        got = replies(world, pull)
-        assert [each.frame_seqnum for each in got] == [3, 4, 5]
-        assert [each.frame_length for each in got] == [4096, 4096, 1808]
-        assert [each.msg_offset for each in got] == [12288, 16384, 20480]
-        assert b"".join(each.data for each in got) == data[12288:22288]
-        assert {(each.dst_pull_handle, each.dst_magic) for each in got} == {(77, 88)}
-
-
-@pytest.mark.parametrize(
-    ("change", "counter", "nack"),
-    [
-        ({"dst_src_peer_index": 9, "dst_endpoint": 9}, Counter.DROP_BAD_PEER_INDEX, None),
-        ({"dst_endpoint": 99, "session": 1}, Counter.DROP_BAD_ENDPOINT, 1),
-        ({"dst_endpoint": 9, "session": 1}, Counter.DROP_BAD_ENDPOINT, 2),
-        ({"session": 1, "block_length": 60000}, Counter.DROP_BAD_SESSION, 3),
-        ({"session": NO_SESSION}, Counter.DROP_BAD_SESSION, 3),
-        ({"block_length": 32769, "pulled_rdma_id": 7}, Counter.DROP_PULL_BAD_REPLIES, None),
-        ({"pulled_rdma_id": 7, "frame_index": 99}, Counter.DROP_PULL_BAD_REGION, 4),
-        ({"frame_index": 23}, Counter.DROP_PULL_BAD_RANGE, None),
-    ],
-    ids=str,
-)
-def test_pulls_that_are_refused_and_in_which_order(change, counter, nack):
-    """R-PUL-14, R-NAK-01 to R-NAK-03, R-MEA-11: counted as received even when dropped."""
-    world = World()
-    pull = pullable(world, 100_000, 10_000)
-    before = world.nodes[0].counters[Counter.RECV_PULL_REQUEST]
-    assert replies(world, replace(pull, **change)) == []
-    assert world.nodes[0].counters[counter] == 1
-    assert world.nodes[0].counters[Counter.RECV_PULL_REQUEST] == before + 1
-    assert [each.nack_type for each in world.sent(NackMcp)] == ([] if nack is None else [nack])
 
 
 def spied_on(profile: Profile = OPEN_MX_1_5, **options: Any) -> tuple[World, Pull]:
@@ -114,12 +70,6 @@ def test_a_region_is_served_to_its_partner_only(blocks: int) -> None:
     assert len(replies(world, replace(pull, src_mac=address(1), dst_src_peer_index=partner.index))) == 3
 
 
-def test_a_real_host_serves_a_region_to_any_host() -> None:
-    """R-PUL-15: whether or not the host compares addresses (D-6)."""
-    world, pull = spied_on(OPEN_MX_1_5_AS_FOUND)
-    assert len(replies(world, pull)) == 3
-
-
 @pytest.mark.parametrize("count", [1, 6])
 def test_a_pull_takes_data_and_refusals_from_its_partner_only(count: int) -> None:
     """R-PUL-05, R-NAK-09: from another host they are dropped, as if the handle were unknown, also in the batch path."""
@@ -153,31 +103,6 @@ def test_a_pull_takes_data_and_refusals_from_its_partner_only(count: int) -> Non
     assert receive.status is Status.SUCCESS and bytes(memory) == pattern(50_000)
 
 
-def test_offsets_wrap_around():
-    """R-MEA-03: modulo 2^32, so that a huge index may lead back to the start of the region."""
-    world = World(profile=OPEN_MX_1_5_AS_FOUND)
-    pull = pullable(world, 100_000, 10_000)
-    data = pattern(100_000)
-    got = replies(world, replace(pull, frame_index=1 << 20))
-    assert b"".join(each.data for each in got) == data[:10_000]
-
-
-def test_pulls_beyond_their_first_frame():
-    """R-MEA-04, D-15: a real host serves them, others do not."""
-    world = World(profile=OPEN_MX_1_5_AS_FOUND)
-    pull = pullable(world, 100_000, 10_000)
-    data = pattern(100_000)
-    equal = replies(world, replace(pull, first_frame_offset=4096, block_length=100))
-    assert [each.frame_length for each in equal] == [0, 100]
-    beyond = replies(world, replace(pull, first_frame_offset=5000, block_length=9000))
-    assert [each.frame_length for each in beyond] == [9000, 0, 0, 0]
-    assert beyond[0].data == data[5000:14000]
-    assert replies(world, replace(pull, block_length=0)) == []
-    world = World()
-    pull = pullable(world, 100_000, 10_000)
-    assert replies(world, replace(pull, first_frame_offset=4096, block_length=100)) == []
-
-
 def test_the_number_of_frames_wraps_in_one_dialect():
     """R-MEA-03: in `omx` the sum of two 32-bit fields does."""
     world = World(dialect=omx(1500), profile=OPEN_MX_1_5_AS_FOUND)
@@ -185,19 +110,6 @@ def test_the_number_of_frames_wraps_in_one_dialect():
     odd = replace(pull, first_frame_offset=0xFFFFFFFF, block_length=2)
     replies(world, odd)
     assert world.nodes[0].counters[Counter.DROP_PULL_BAD_REPLIES] == 0
-
-
-def test_frames_from_the_own_address():
-    """R-MEA-02: a CONNECT is accepted, its reply does not appear; a HOST_QUERY is answered, to ourselves."""
-    world = World()
-    one = world.open(0)
-    request = frame_to(one, ConnectRequest, source=5, src_mac=address(0), src_session_id=9, app_key=KEY)
-    query = HostQuery(dst_mac=address(0), src_mac=address(0), src_dst_peer_index=7, magic=5)
-    world.inject(0, request, query)
-    world.settle()
-    assert one.partners[0, 5].fwd == 9
-    assert not world.sent(ConnectReply)
-    assert [each.dst_mac for each in world.sent(HostReply)] == [address(0)]
 
 
 def test_frames_that_count_as_received():
@@ -236,58 +148,6 @@ def test_undefined_bytes_are_zero_and_ignored():
     world.inject(1, bytes(frame))
     assert statuses(receive, again) == [Status.SUCCESS] * 2
     assert (again.length, back.rx_next) == (1, 3)
-
-
-def test_a_short_reply_is_taken_as_complete_by_a_real_host():
-    """D-10, R-PUL-05: the length is not compared with the expected one; without the defect such a reply is dropped."""
-    for profile, status in ((OPEN_MX_1_5_AS_FOUND, Status.SUCCESS), (OPEN_MX_1_5, None)):
-        world = World(profile=profile)
-        one, two, _, back = world.pair()
-        world.lose = lambda _host, frame: type(frame) is PullReply
-        receive = one.receive(bytearray(40000))
-        two.send(back, pattern(40000))
-        world.settle()
-        first, *others = world.sent(PullReply)
-        world.inject(0, replace(first, frame_length=5, data=b"12345"), *others)
-        world.settle()
-        assert receive.status is status
-
-
-def test_handles_of_a_former_opening():
-    """D-13, R-PUL-03: a real host starts again with the same handle, others continue counting."""
-    for profile, handles in ((OPEN_MX_1_5_AS_FOUND, {0x23}), (OPEN_MX_1_5, {0x23, 0x00400023})):
-        world = World(profile=profile)
-        one, two, there, _ = world.pair()
-        for _ in range(2):
-            two.receive(bytearray(40000))
-            one.send(there, pattern(40000))
-            world.settle()
-            two.close()
-            two = world.open(1, 2)
-            there = world.connect(one, two, 1)
-            world.connect(two, one, 0)
-        assert {each.src_pull_handle for each in world.sent(Pull)} == handles
-
-
-def test_a_rndv_is_acked_when_it_is_recorded():
-    """R-RDV-03: not when it is pulled; and one that is matched counts as well."""
-    world = World()
-    one, two, there, _ = world.pair()
-    one.send(there, pattern(40000))
-    world.milliseconds(30)
-    assert there.tx_una == there.tx_next
-    assert world.sent(Rndv) and not world.sent(Pull)
-    assert two.matching.unexpected == 1
-
-
-def test_nacks_for_unknown_endpoints_and_partners():
-    """R-NAK-04: to an endpoint that is not open: dropped; from a partner never seen: ignored."""
-    world = World()
-    one = world.open(0)
-    nack = frame_to(one, NackLib, nack_type=2)
-    world.inject(0, nack, replace(nack, dst_endpoint=9))
-    assert world.nodes[0].counters == {"Recv Nack Lib": 1, "Drop Bad Endpoint": 1}
-    assert not one.partners
 
 
 def test_a_full_ring_drops_every_type():
@@ -383,17 +243,6 @@ def test_tagged_frames_are_taken_like_others(passes):
     receives = [two.receive(bytearray(1)) for _ in range(2)]
     world.inject(1, raw[:12] + b"\x81\0\0\5\x08\0" + raw[14:], raw[:12] + b"\x81\0\0\5" + raw[12:])
     assert [each.done for each in receives] == [True, passes]
-
-
-def test_notifies_are_one_for_each_rndv():
-    """R-NOT-01."""
-    world = World()
-    one, two, there, _ = world.pair()
-    for _ in range(5):
-        two.receive(bytearray(40000))
-        one.send(there, pattern(40000))
-    world.seconds(1)
-    assert len(world.sent(Notify)) == 5
 
 
 def test_refused_senders_do_not_displace_the_known_ones():

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from mxwire.protocol import Counter, Defect, LocalProtocolError, Status
+from mxwire.protocol import Counter, LocalProtocolError, Status
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
-from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Notify, Tiny, Truc
+from mxwire.wire.packets import ConnectRequest, NackLib, Notify, Truc
 
 from .world import KEY, World, address
 
@@ -21,50 +21,6 @@ def test_more_connects_than_numbers_end_the_oldest():
     world.settle()
     assert requests[0].status is Status.NO_RESOURCES
     assert not any(each.done for each in requests[1:])
-
-
-def test_with_its_defect_a_wrong_key_changes_the_target():
-    """R-CON-09, D-2."""
-    world = World(profile=OPEN_MX_1_5.with_defects(Defect.WRONG_KEY_CHANGES_PARTNER))
-    one, two = world.open(0), world.open(1, 2)
-    request = one.connect(address(1), 2, 0xDEADBEEF)
-    world.settle()
-    assert request.status is Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
-    assert two.partners[1, 1].fwd == one.session
-
-
-def test_crossing_connects():
-    """R-CON-14: both reply, both end with both sessions."""
-    world = World()
-    one, two = world.open(0), world.open(1, 2)
-    requests = one.connect(address(1), 2, KEY), two.connect(address(0), 1, KEY)
-    world.settle()
-    assert [each.status for each in requests] == [Status.SUCCESS] * 2
-    assert len(world.sent(ConnectReply)) == 2
-    for request, session in zip(requests, (two.session, one.session), strict=True):
-        assert request.partner.fwd == request.partner.rev == session
-
-
-def test_an_unknown_host_is_not_answered():
-    """R-DISC-01: a CONNECT from an address that is not in the table is dropped."""
-    world = World(acquainted=False)
-    world.nodes[0].add_peer(address(1), "host1:0")
-    one, _ = world.open(0), world.open(1, 2)
-    request = one.connect(address(1), 2, KEY)
-    world.seconds(1)
-    assert not request.done
-    assert world.nodes[1].counters["Drop Bad Peer Addr"] == len(world.sent(ConnectRequest)) >= 2
-    assert world.sent(ConnectRequest)[0].dst_src_peer_index == 0xFFFF
-
-
-def test_an_answered_connect_teaches_the_index():
-    """R-HOST-09: a CONNECT alone teaches the reverse index in both directions."""
-    world = World()
-    one, _, there, back = world.pair()
-    assert there.peer.index_for(0) == back.peer.index == 1
-    one.send(there, b"x")
-    world.settle()
-    assert world.sent(Tiny)[0].dst_src_peer_index == 1
 
 
 def test_a_connect_can_be_cancelled():

@@ -8,10 +8,9 @@ import pytest
 
 from mxwire.protocol import EventKind
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
-from mxwire.units import SECOND
-from mxwire.wire.packets import Announcement, HostQuery, HostReply, Raw
+from mxwire.wire.packets import Announcement, HostQuery, HostReply
 
-from .world import World, address, gaps
+from .world import World, address
 
 
 def test_hosts_find_each_other_and_learn_their_names():
@@ -25,13 +24,6 @@ def test_hosts_find_each_other_and_learn_their_names():
     frame = world.sent(Announcement)[0]
     assert (frame.dst_mac, frame.dst_src_peer_index) == (b"\xff" * 6, 0)
     assert frame.nic_id_hi << 32 | frame.nic_id_lo == int.from_bytes(address(0), "big")
-
-
-def test_an_announcement_is_repeated_in_series_and_then_now_and_then():
-    """R-DISC-02: 8 times with an interval of a second, then every 180 s."""
-    world = World(hosts=1, announce=True, acquainted=False)
-    world.seconds(400)
-    assert gaps(world.times(Announcement)) == [SECOND] * 7 + [180 * SECOND] * 2
 
 
 def announcement(host: int, serial: int) -> Announcement:
@@ -55,17 +47,6 @@ def test_no_host_has_the_address_of_a_group(nic: str) -> None:
         world.seconds(1)
         found[profile.name] = len(world.nodes[0].peers), len(world.sent(HostQuery))
     assert found == {OPEN_MX_1_5.name: (1, 0), OPEN_MX_1_5_AS_FOUND.name: (2, 1)}
-
-
-def test_raw_frames_wait_for_a_program_and_are_limited():
-    """R-DISC-06, R-MEA-10: 33 at most, of 1024 bytes at most; "queue full" is tested first."""
-    world = World(hosts=1)
-    small, big = (Raw(dst_mac=b"\xff" * 6, src_mac=address(5), opaque=bytes(size)) for size in (100, 2000))
-    world.inject(0, big, *[small] * 34, big)
-    counters = world.nodes[0].counters
-    assert counters["Recv Raw"] == 33
-    assert counters["Drop Raw Queue Full"] == 2
-    assert counters["Drop Raw Packet Too Large"] == 1
 
 
 @pytest.mark.rule("R-HOST-04", "R-MEA-26")
@@ -106,14 +87,6 @@ def test_names_that_hurt_a_real_host_are_ignored(name):
     world = World()
     world.inject(0, reply(name, length=len(name) & 0xFF))
     assert world.nodes[0].peers.at(1).name == "host1:0"
-
-
-def test_no_other_host_renames_a_host():
-    """R-MEA-05, D-14: only a real host lets itself be renamed by a reply from its own address."""
-    for profile, name in ((OPEN_MX_1_5, "host0:0"), (OPEN_MX_1_5_AS_FOUND, "renamed:0")):
-        world = World(profile=profile)
-        world.inject(0, reply(b"renamed:0\0", src_mac=address(0)))
-        assert world.nodes[0].interfaces[0].name == name
 
 
 def test_peers_are_found_by_all_their_handles():

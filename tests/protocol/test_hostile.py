@@ -15,7 +15,7 @@ from mxwire.protocol import Counter, Status
 from mxwire.protocol.card.bulk import SHORTEST_RUN
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import MXOE, omx
-from mxwire.wire.packets import Medium, NackLib, NackMcp, Notify, Pull, PullReply, Tiny, Truc
+from mxwire.wire.packets import Medium, Notify, Pull, PullReply, Tiny
 
 from .world import World, address, frame_to, pattern, statuses
 
@@ -283,72 +283,6 @@ def test_a_reply_that_leads_out_of_the_buffer_ends_the_pull():
     world.settle()
     assert receive.status is Status.MESSAGE_ABORTED
     assert world.sent(Notify)[-1].total_length == 0
-
-
-@pytest.mark.parametrize("nack_type", [0, 5, 6, 7, 255])
-def test_nacks_of_unknown_types(nack_type):
-    """R-NAK-07, R-NAK-09: a real application would abort; the engine ignores it."""
-    world = World()
-    one, two, there, back = world.pair()
-    world.lose = lambda host, frame: host == 0 or type(frame) is PullReply
-    receive = one.receive(bytearray(40000))
-    two.send(back, pattern(40000))
-    send = one.send(there, pattern(40000))
-    world.settle()
-    lib = frame_to(one, NackLib, nack_type=nack_type, lib_seqnum=send.endpoint.partners[1, 2].tx_una)
-    mcp = frame_to(one, NackMcp, source=one.number, nack_type=nack_type)
-    world.inject(0, lib, mcp)
-    assert statuses(send, receive) == [None, None]
-    world.inject(0, replace(lib, src_endpoint=30, nack_type=2), replace(lib, nack_type=2, lib_seqnum=0x4000))
-    assert not send.done
-
-
-def test_a_nack_may_hit_an_unrelated_connect():
-    """R-NAK-06: the oldest pending one ends, if there is no such number."""
-    world = World()
-    one, two, there, _ = world.pair()
-    world.lose = lambda *_: True
-    connects = [one.connect(address(1), 2, 0) for _ in range(2)]
-    world.settle()
-    nack = frame_to(one, NackLib, dst_src_peer_index=0xFFFF, nack_type=3, lib_seqnum=77)
-    world.inject(0, nack)
-    assert statuses(*connects) == [Status.REMOTE_ENDPOINT_BAD_SESSION, None]
-    for change in ({"dst_endpoint": 20}, {"dst_src_peer_index": 500}, {"src_mac": address(9)}):
-        world.inject(0, replace(nack, **change))
-    counters = world.nodes[0].counters
-    assert (counters["Drop Bad Endpoint"], counters["Drop Bad Peer Addr"]) == (1, 1)
-    assert there.fwd == two.session
-
-
-def test_a_wrong_index_is_only_believed_with_its_defect():
-    """R-NAK-02, D-6: the nack goes to the host that the index designates; without D-6 the frame is dropped."""
-    for profile, nacked in ((OPEN_MX_1_5_AS_FOUND, True), (OPEN_MX_1_5, False)):
-        world = World(hosts=3, profile=profile)
-        one = world.open(0)
-        wrong = frame_to(one, Tiny, source=3, lib_seqnum=5, dst_src_peer_index=2, session=1)
-        world.inject(0, wrong)
-        world.settle()
-        assert bool(world.sent(NackLib)) is nacked
-        if nacked:
-            assert world.sent(NackLib)[0].dst_mac == address(2)
-
-
-@pytest.mark.parametrize("kind", [Truc, PullReply, NackLib, NackMcp])
-def test_frames_that_are_never_nacked(kind):
-    """Section 16.1, R-ACK-10."""
-    world = World()
-    one, two, _, back = world.pair()
-    one.receive(bytearray(40000))
-    two.send(back, pattern(40000))
-    two.send(back, b"x")
-    world.seconds(1)
-    frames = {type(line.frame): line.frame for line in world.log}
-    world.clear()
-    one.close()
-    if kind in frames:
-        world.inject(0, frames[kind], replace(frames[kind], dst_mac=address(0), src_mac=address(1)))
-    world.settle()
-    assert not world.log
 
 
 def test_early_packets_do_not_pile_up():

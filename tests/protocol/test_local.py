@@ -11,7 +11,7 @@ from mxwire.protocol import EventKind, Node, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import ConnectRequest
 
-from .world import KEY, REFUSED_CONNECTS, World, address, deliver, frame_to, pattern, statuses
+from .world import KEY, World, address, deliver, frame_to, pattern, statuses
 
 
 @pytest.mark.parametrize("synchronous", [False, True])
@@ -41,28 +41,6 @@ def test_between_two_interfaces():
     assert not len(node.transmit(0))
     assert (receive.status, bytes(buffer)) == (Status.SUCCESS, b"abc")
     assert one.session != two.session
-
-
-@pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
-def test_connects_that_fail(number, key, status):
-    """R-LOC-02, R-EP-01, R-EP-04."""
-    world = World(hosts=1)
-    one, _ = world.open(0), world.open(0, 2)
-    request = one.connect(address(0), number, key)
-    world.settle()
-    assert request.status is status
-
-
-def test_truncated():
-    """R-MSC-01: the sender of a large message is notified."""
-    world = World(hosts=1)
-    one, two = world.open(0), world.open(0, 2)
-    there = world.connect(one, two, 0)
-    receives = [two.receive(bytearray(10), number) for number in (1, 2)]
-    sends = [one.send(there, pattern(length), number) for number, length in ((1, 100), (2, 9000))]
-    world.settle()
-    assert statuses(*receives) == [Status.MESSAGE_TRUNCATED] * 2
-    assert statuses(*sends) == [Status.SUCCESS, Status.MESSAGE_TRUNCATED]
 
 
 def test_the_other_endpoint_closes():
@@ -98,21 +76,6 @@ def test_the_own_endpoint_closes():
     two.progressing = True
     world.settle()
     assert two.matching.unexpected == 0
-
-
-def test_a_full_ring_is_waited_for():
-    """R-GEN-01: nothing gets lost between endpoints of a host."""
-    world = World(hosts=1, profile=replace(OPEN_MX_1_5, ring_size=2))
-    one, two = world.open(0), world.open(0, 2)
-    there = world.connect(one, two, 0)
-    two.progressing = False
-    sends = [one.send(there, b"x") for _ in range(5)]
-    world.step()
-    assert sum(each.done for each in sends) == 2
-    two.progressing = True
-    for _ in range(4):
-        world.step()
-    assert two.matching.unexpected == 5
 
 
 def test_no_memory_for_a_message_of_the_own_host():

@@ -4,50 +4,15 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mxwire.protocol import ALL_BITS, LocalProtocolError, Status
+from mxwire.protocol import Status
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.matching import Matching
-from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.wire.packets import Notify, Pull
+from mxwire.wire.packets import Notify
 
-from .world import World, address, pattern, statuses
-
-
-def test_masks_and_wildcards():
-    """R-MAT-01, R-MAT-03: (i & k) = v; mask bits of zero match anything, from any source."""
-    world = World(hosts=3)
-    one, two, three = world.open(0), world.open(1, 2), world.open(2, 3)
-    from_two, from_three = world.connect(two, one, 0), world.connect(three, one, 0)
-    anything, low, exact = (one.receive(bytearray(9), *each) for each in ((0, 0), (0x34, 0xFF), (0x1234,)))
-    three.send(from_three, b"three", 0x9999)
-    world.settle()
-    two.send(from_two, b"two", 0x5534)
-    world.settle()
-    three.send(from_three, b"exact", 0x1234)
-    world.settle()
-    assert statuses(anything, low, exact) == [Status.SUCCESS] * 3
-    assert [each.match_info for each in (anything, low, exact)] == [0x9999, 0x5534, 0x1234]
-    assert anything.partner.peer.address == world.nodes[2].interfaces[0].address
-
-
-def test_receives_are_tried_in_posting_order_and_messages_in_matching_order():
-    """R-MAT-02."""
-    world = World()
-    one, two, there, _ = world.pair()
-    posted = [two.receive(bytearray(1), *each) for each in ((5, ALL_BITS), (0, 0), (5, ALL_BITS))]
-    for value in (7, 5, 5):
-        one.send(there, b"x", value)
-    world.settle()
-    assert [each.match_info for each in posted] == [5, 7, 5]
-    for value in (1, 2, 3, 2):
-        one.send(there, b"x", value)
-    world.settle()
-    taken = [two.receive(bytearray(1), *each).match_info for each in ((2, ALL_BITS), (0, 0), (0, 0), (0, 0))]
-    assert taken == [2, 1, 3, 2]
+from .world import World, address, pattern
 
 
 class Naive:
@@ -146,49 +111,6 @@ def test_messages_taken_in_order_leave_nothing_behind():
         assert [table for table in side.by_mask.values() if table] == []
 
 
-def test_probing_takes_nothing():
-    """R-MAT-02: the message that a receive would take, again and again."""
-    world = World()
-    one, two, there, _ = world.pair()
-    assert two.probe(0, 0) is None
-    for length in (3, 9000, 40000):
-        one.send(there, pattern(length), length)
-    world.settle()
-    assert [two.probe(length).length for length in (3, 9000, 40000, 3)] == [3, 9000, 40000, 3]
-    assert two.probe(0, 0).match_info == 3
-    assert two.matching.unexpected == 3
-
-
-def test_context_ids():
-    """R-MAT-04: masks must cover them; errors 42 and 14."""
-    world = World()
-    one = world.open(0, context_bits=8, context_shift=16)
-    assert not one.receive(bytearray(1), 0x50000, 0xFF0000).done
-    for value, mask, status in ((0, 0, 42), (0, 0x7F0000, 42), (1, 0xFF0000, 14)):
-        with pytest.raises(LocalProtocolError) as failure:
-            one.receive(bytearray(1), value, mask)
-        assert failure.value.status == status
-
-
-@pytest.mark.parametrize("length", [3, 9000, 40000])
-def test_the_unexpected_handler_may_consume(length):
-    """R-MAT-06: a RNDV is answered by a NOTIFY of 0."""
-    world = World()
-    one, two, there, _ = world.pair()
-    seen = []
-    two.handle_unexpected(lambda message: bool(seen.append(message.match_info)) or message.match_info == 1)
-    sends = [one.send(there, pattern(length), value) for value in (1, 2)]
-    world.settle()
-    assert seen == [1, 2]
-    assert two.matching.unexpected == 1
-    world.seconds(1)
-    large = length > 32768
-    assert sends[0].status is (Status.MESSAGE_TRUNCATED if large else Status.SUCCESS)
-    assert [each.total_length for each in world.sent(Notify)] == ([0] if large else [])
-    assert not world.sent(Pull)
-    assert there.tx_una == there.tx_next
-
-
 def test_a_notify_for_a_consumed_message_may_be_lost():
     """R-MAT-06, R-NAK-08: no receive waits for it."""
     world = World()
@@ -201,27 +123,6 @@ def test_a_notify_for_a_consumed_message_may_be_lost():
     world.lose = lambda *_: False
     world.seconds(1)
     assert not two.requests
-
-
-def test_cancelling():
-    """R-MSC-02: only what is not matched; nothing is on the wire."""
-    world = World()
-    one, two, there, _ = world.pair()
-    receive, other = two.receive(bytearray(50000), 1), two.receive(bytearray(1), 2)
-    assert two.cancel(other)
-    assert not two.cancel(other)
-    assert other.status is Status.CANCELLED
-    world.lose = lambda _host, frame: type(frame).__name__ == "PullReply"
-    one.send(there, pattern(40000), 1)
-    world.settle()
-    assert not two.cancel(receive)
-    one.send(there, b"x", 2)
-    world.settle()
-    assert two.matching.unexpected == 1
-
-
-def test_limits_are_those_of_the_profile():
-    assert OPEN_MX_1_5.unexpected_maximum == 65536
 
 
 def test_masks_that_are_not_used_any_more_are_forgotten():

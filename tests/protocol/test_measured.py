@@ -9,9 +9,7 @@ import pytest
 
 from mxwire.protocol import Defect, EventKind, Status
 from mxwire.protocol.card import endpoint as card_endpoint
-from mxwire.protocol.counters import Counter
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
-from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import HostQuery, NackMcp, Notify, Pull, PullReply, Raw, Rndv, Tiny
 
@@ -160,31 +158,6 @@ def test_late_pulls_leave_when_the_second_block_is_complete_first(monkeypatch):
 # R-MEA-17
 
 
-@pytest.mark.rule("R-MEA-17")
-@PROFILES
-@pytest.mark.parametrize(("read", "room"), [(0, 1023), (200, 823), (254, 769), (255, 1024), (255 + 256, 1024)])
-def test_slots_come_back_in_batches(profile, read, room):
-    """After one CONNECT and ``read`` messages."""
-    world = World(profile=profile)
-    one, two = world.open(0), world.open(1, 2)
-    partner = world.connect(one, two, 1)
-    for _ in range(read):
-        one.send(partner, b"x")
-        world.settle()
-    world.seconds(1)
-    assert two.card.ring.room == room
-    two.progressing = False
-    taken, dropped = (world.nodes[1].counters[each] for each in (Counter.RECV_TINY, Counter.DROP_RING_FULL))
-    for _ in range(room + 3):
-        one.send(partner, b"x")
-    world.settle()
-    assert world.nodes[1].counters[Counter.RECV_TINY] == taken + room
-    assert world.nodes[1].counters[Counter.DROP_RING_FULL] == dropped + 3
-    two.progressing = True
-    world.seconds(1)
-    assert not partner.deliveries
-
-
 def test_a_batch_is_a_quarter_of_a_smaller_ring():
     world = World(profile=replace(OPEN_MX_1_5, ring_size=12))
     one, two = world.open(0), world.open(1, 2)
@@ -230,49 +203,10 @@ def test_a_large_receive_that_fits_and_a_truncated_small_one_are_as_ever():
     assert statuses(fits, short) == [Status.SUCCESS, Status.MESSAGE_TRUNCATED]
 
 
-@pytest.mark.rule("R-MEA-18", "R-NAK-08")
-def test_a_failed_large_receive_is_never_a_success():
-    """Its NOTIFY was refused, or its pull."""
-    world = World(profile=OPEN_MX_1_5_AS_FOUND)
-    one, two, there, _ = world.pair()
-    taken = two.receive(bytearray(1000))
-    world.lose = lambda _, frame: type(frame) is PullReply
-    one.send(there, bytes(100_000))
-    world.settle()
-    one.close()
-    world.seconds(2)
-    assert taken.status is Status.REMOTE_ENDPOINT_CLOSED
-
-
 # R-MEA-19
 
 
-@pytest.mark.rule("R-MEA-19", "R-RTX-05")
-@PROFILES
-def test_a_connect_ends_as_unreachable_at_the_resend_limit(profile):
-    world = World(profile=profile, lose=lambda *_: True)
-    request = world.open(0).connect(address(1), 2, KEY, resend_maximum=2)
-    world.seconds(2)
-    assert request.status is Status.REMOTE_ENDPOINT_UNREACHABLE
-
-
 # R-MEA-21
-
-
-@pytest.mark.rule("R-MEA-21", "R-CLS-08", "R-PUL-09")
-def test_the_pulls_of_a_closed_endpoint_end_at_the_limit():
-    world = World()
-    one, two, there, _ = world.pair()
-    two.receive(bytearray(100_000))
-    world.lose = lambda _, frame: type(frame) is PullReply
-    one.send(there, bytes(100_000))
-    world.settle()
-    two.close()
-    start = world.now
-    world.seconds(600)
-    last = world.times(Pull)[-1] - start
-    assert 500 * SECOND <= last <= 510 * SECOND
-    assert not len(world.nodes[1].interfaces[0].timers)
 
 
 # R-MEA-22

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mxwire.protocol import Defect, EngineEndpoint, Partner, Status
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
-from mxwire.wire.packets import ConnectRequest, NackLib, Tiny, Truc
+from mxwire.wire.packets import ConnectRequest, Tiny, Truc
 
-from .world import KEY, World, address, frame_to, statuses
+from .world import KEY, World, frame_to
 
 
 def reopen(world, host, endpoint):
@@ -55,23 +55,6 @@ def tinies(one, two) -> list[Tiny]:
     return [frame_to(one, Tiny, lib_seqnum=1 + number, lib_piggyack=2) for number in range(5)]
 
 
-def test_packets_for_the_former_session_are_nacked():
-    """R-EP-02, R-CLS-02, R-NAK-05, R-NAK-10: with type 2 while closed, 3 when reopened; nothing is reset."""
-    world = World()
-    one, two, there, _ = world.pair()
-    two.close()
-    closed = one.send(there, bytes(40000))
-    world.settle()
-    reopened = world.open(1, 2)
-    wrong = one.send(there, bytes(40000))
-    world.settle()
-    assert statuses(closed, wrong) == [Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_BAD_SESSION]
-    assert [each.nack_type for each in world.sent(NackLib)] == [2, 3]
-    assert [each.lib_seqnum for each in world.sent(NackLib)] == [1, 2]
-    assert there.fwd == two.session
-    assert not reopened.partners
-
-
 def test_the_abandoned_side_may_connect_first():
     """D-4 off: the reply's session number shows it that it was abandoned."""
     world = World()
@@ -115,21 +98,3 @@ def test_native_mx_keeps_its_partners():
     one, _, there, _ = world.pair()
     one.disconnect(there)
     assert list(one.partners.values()) == [there]
-
-
-def test_closing_sends_owed_acks():
-    """R-CLS-01, R-CLS-02, R-ACK-09: acks at once, nothing else; requests end as cancelled."""
-    world = World()
-    one, two, there, back = world.pair()
-    pending = two.receive(bytearray(8), 1234)
-    connect = two.connect(address(0), 9, KEY)
-    one.send(there, b"x")
-    world.step()
-    two.send(back, bytes(40000))
-    assert not world.sent(Truc)
-    two.close()
-    two.close()
-    world.settle()
-    assert len(world.sent(Truc)) == 1
-    assert statuses(pending, connect) == [Status.CANCELLED, Status.CANCELLED]
-    assert not two.requests

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.protocol import Counter, Defect, Status
+from mxwire.protocol import Counter
 from mxwire.protocol.library.reliability import distance, number, same_session, session_bits, successor
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import Rndv, Tiny
@@ -44,17 +44,6 @@ def world() -> World:
     return World()
 
 
-def test_with_its_defect_two_numbers_are_taken_at_a_time():
-    """R-ORD-04, D-5: exactly two for each packet that closes a gap."""
-    world = World(profile=OPEN_MX_1_5.with_defects(Defect.EARLY_DRAINED_BY_ONE))
-    one, two, there, _ = world.pair()
-    for sequence in (2, 3, 4, 5, 6, 1):
-        world.inject(0, tiny(world, one, two, sequence))
-    assert there.rx_next == 3
-    world.inject(0, tiny(world, one, two, 3))
-    assert there.rx_next == 5
-
-
 def test_no_memory_is_as_if_it_had_been_lost():
     """R-ORD-03, R-MAT-05: the message comes again."""
     world = World(profile=replace(OPEN_MX_1_5, unexpected_maximum=2, unexpected_bytes_maximum=6000))
@@ -88,39 +77,6 @@ def test_large_messages_of_a_partner_that_acks_no_notify_are_bounded():
     assert back.rx_next == 9 and sum(each.done for each in receives) == 4
     assert world.nodes[1].counters[Counter.DROP_NOTIFIES_FULL] == 1
     assert there.fwd == two.session
-
-
-def test_numbers_wrap_around():
-    """R-SEQ-01, R-SEQ-02: after 16384 messages the numbers have gone round once."""
-    world = World()
-    one, two, there, back = world.pair()
-    there.adopt_start(0x3FF0)
-    back.rx_next = back.rx_done = back.rx_acked = 0x3FF0
-    buffer = bytearray(4)
-    for place in range(64):
-        receive = two.receive(buffer, place)
-        one.send(there, place.to_bytes(4, "big"), place)
-        world.settle()
-        assert receive.status is Status.SUCCESS
-    assert there.tx_next == back.rx_next == 0x30
-    world.milliseconds(30)
-    assert there.tx_una == there.tx_next
-
-
-def test_the_number_of_outstanding_messages_is_limited():
-    """R-SEQ-06: further sends wait, in order, and continue with the acks."""
-    world = World(profile=replace(OPEN_MX_1_5, outstanding_maximum=5))
-    one, two, there, _ = world.pair()
-    two.progressing = False
-    sends = [one.send(there, b"x", match) for match in range(12)]
-    world.settle()
-    assert len(world.sent(Tiny)) == 5
-    assert [each.done for each in sends] == [True] * 5 + [False] * 7
-    two.progressing = True
-    world.seconds(1)
-    assert all(each.done for each in sends)
-    assert [each.match_b for each in world.sent(Tiny)[:12]][:5] == [0, 1, 2, 3, 4]
-    assert two.matching.unexpected == 12
 
 
 def test_a_full_ring_drops_and_retransmission_repairs():
