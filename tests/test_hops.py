@@ -86,7 +86,7 @@ def two_hosts() -> Iterator[tuple[Endpoint, Partner, Endpoint]]:
         assert connect.partner is not None
         sender.send(connect.partner, DATA, MATCH)
         carry()
-        receiver.receive(MATCH, timeout=5)
+        receiver.receive(MATCH, timeout=60)
         carry()
         # The clocks stand still: a host checks its timers once per millisecond, and would do so here only by chance.
         for each in (alpha.core, beta.core):
@@ -100,7 +100,7 @@ def measured() -> tuple[Trace, Trace]:
         with Trace() as send:
             sender.send(partner, DATA, MATCH)
         with Trace() as receive:
-            message = receiver.receive(MATCH, timeout=5)
+            message = receiver.receive(MATCH, timeout=60)
         assert bytes(message.data) == DATA
     return send, receive
 

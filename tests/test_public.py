@@ -182,10 +182,10 @@ def test_a_reply_goes_to_the_partner_of_a_message():
     network = MemoryNetwork()
     with mxwire.Host(network.attach(), name="alpha") as alpha, mxwire.Host(network.attach(), name="beta") as beta:
         one, two = alpha.open_endpoint(), beta.open_endpoint()
-        one.send(one.connect("beta", timeout=10), b"question", timeout=10)
-        asked = two.receive(timeout=10)
-        two.send(asked.partner, b"answer", timeout=10)
-        assert bytes(one.receive(timeout=10)) == b"answer"
+        one.send(one.connect("beta", timeout=60), b"question", timeout=60)
+        asked = two.receive(timeout=60)
+        two.send(asked.partner, b"answer", timeout=60)
+        assert bytes(one.receive(timeout=60)) == b"answer"
 
 
 def test_tables_are_polars():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire, open_to_all
+from tests.forked import start
 
 
 def write(path, data: bytes):
@@ -41,17 +42,17 @@ def test_permission_denied(tmp_path):
     assert done.stderr.count("\n") == 1 and "ermission" in done.stderr and str(secret) in done.stderr
 
 
-@pytest.mark.realtime
-def test_interrupted_while_waiting_for_input():
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "cli.py"), "decode", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdin is not None and process.stderr is not None
-    time.sleep(1)
-    process.send_signal(2)
-    assert process.wait(10) == 130
-    assert b"Traceback" not in process.stderr.read()
-    process.stdin.close()
+def test_interrupted_while_waiting_for_input(tmp_path):
+    pipe = tmp_path / "pipe.pcap"
+    os.mkfifo(pipe)
+    process = start([sys.executable, ROOT / "cli.py", "decode", pipe], stderr=subprocess.PIPE, text=True)
+    assert process is not None
+    # This returns when the command has opened its end.
+    with pipe.open("wb"):
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
 
 
 IGNORED = """

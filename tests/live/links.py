@@ -12,7 +12,7 @@ from tests.link.link_frames import contents
 
 from .namespaces import Laboratory, Port
 
-LONG = 10.0
+LONG = 30.0
 AnyLink = PacketLink | XdpLink | Tap
 
 

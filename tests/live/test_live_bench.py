@@ -189,7 +189,7 @@ def served(machine):
             yield server
         finally:
             server.send_signal(signal.SIGTERM)
-            server.communicate(timeout=20)
+            server.communicate(timeout=60)
 
 
 def test_path_between_two_machines_has_the_rungs_of_a_network(machines):
@@ -248,7 +248,7 @@ def test_serve_ends_in_one_line(machines, number):
     with machines[1].start(*COMMAND, "serve", "-i", "veth1", stderr=subprocess.PIPE) as server:
         assert server.stderr is not None and "serving studies" in server.stderr.readline()
         server.send_signal(number)
-        out, err = server.communicate(timeout=20)
+        out, err = server.communicate(timeout=60)
     assert server.returncode == 130 and not out
     assert err == "mxwire: ended: 0 studies served, 0 roles\n"
 
@@ -288,7 +288,7 @@ def test_two_machines_measure_over_their_interface(machines, tmp_path):
         refused = left.run(*study, "--over", "mxoe", "-d", "02:00:00:00:00:99", timeout=60)
         assert refused.returncode == 2 and "does not answer" in refused.stderr
         server.send_signal(signal.SIGINT)
-        server.communicate(timeout=20)
+        server.communicate(timeout=60)
         assert server.returncode == 130
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert rows[0]["conditions"]["stage"] == "machines"

@@ -19,7 +19,7 @@ from .commands import INTERRUPTED, mxwire, running, start
 from .namespaces import Laboratory, Port
 
 A = "52:54:00:0a:00:01"
-PATIENCE = "30"
+PATIENCE = "60"
 Cable = tuple[Port, Port]
 
 

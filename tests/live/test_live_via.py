@@ -24,7 +24,7 @@ from .commands import CLI, LONGEST, mxwire, running
 from .hosts import open_endpoint
 from .namespaces import Port, as_nobody
 
-LONG = 30.0
+LONG = 60.0
 CAPTURES = Path(__file__).parents[2] / "captures"
 PAIRS = [("xdp", "xdp"), ("xdp", "packet"), ("packet", "xdp"), ("xdp-send", "packet"), ("xdp-send", "xdp-send")]
 

@@ -27,7 +27,7 @@ from tests.host.agents import echo
 from .commands import INTERRUPTED, mxwire, running, start
 from .namespaces import Laboratory, Port
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 FORGED = 1500
 """Announcements, more than a peer table has room for."""
 
