@@ -11,7 +11,7 @@ from mxwire.protocol import EventKind, Node, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import ConnectRequest
 
-from .world import KEY, World, address, deliver, frame_to, pattern, statuses
+from .world import KEY, REFUSED_CONNECTS, World, address, deliver, frame_to, pattern, statuses
 
 
 @pytest.mark.parametrize("synchronous", [False, True])
@@ -41,6 +41,16 @@ def test_between_two_interfaces():
     assert not len(node.transmit(0))
     assert (receive.status, bytes(buffer)) == (Status.SUCCESS, b"abc")
     assert one.session != two.session
+
+
+@pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
+def test_connects_that_fail(number, key, status):
+    """R-LOC-02, R-EP-01, R-EP-04."""
+    world = World(hosts=1)
+    one, _ = world.open(0), world.open(0, 2)
+    request = one.connect(address(0), number, key)
+    world.settle()
+    assert request.status is status
 
 
 def test_the_other_endpoint_closes():
