@@ -20,20 +20,22 @@ Names in the recording
 ----------------------
 Series ``rate`` (MB/s over ``size``): ``<way>, network`` without work, ``<way>, producer-bound``, ``consumer-bound`` and
 ``random and sum``; the details are the rates of producer and consumer alone and during the run, the best possible rate
-and the share of it. Series ``overlap`` (over ``size``): ``<way>, sender works`` and ``receiver works``, with the times
-of the phases in µs. Series ``availability`` and ``rate while polling`` (over ``slice``, in µs): ``<way>``. Live, the
-kind of work is a part of the name (``sender sleeps``, ``producer-bound, burnt``). Facts: ``timelines``, by way the
-phases of both sides and their frames in a producer-bound run of a long message; ``processors`` of all parties, live.
+and the share of it, and live the µs per buffer for which each party has run, and has waited for a processor. Series
+``overlap`` (over ``size``): ``<way>, sender works`` and ``receiver works``, with the times of the phases in µs. Series
+``availability`` and ``rate while polling`` (over ``slice``, in µs): ``<way>``. Live, the kind of work is a part of the
+name (``sender sleeps``, ``producer-bound, burnt``). Facts: ``timelines``, by way the phases of both sides and their
+frames in a producer-bound run of a long message; ``processors`` of all parties, live.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Final
 
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
@@ -61,8 +63,11 @@ SUMMED: Final = "random and sum"
 TIMELINES: Final = "timelines"
 PROCESSORS: Final = "processors"
 """Fact of a live recording: the processors of all parties, by way of progress."""
+RAN, WAITED = " ran", " waited for a processor"
+"""Ends of the names of details: of a party, in µs per buffer."""
 EXPERIMENTS: Final = ("double-buffering", "post-work-wait", "polling")
 SIDES: Final = ("sender", "receiver")
+PARTIES: Final = (*SIDES, *(f"agent of the {side}" for side in SIDES))
 SIZES: Final = (1024, 4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 262144, 1 << 20, 4 << 20)
 _QUICK_SIZES: Final = (4096, RENDEZVOUS_THRESHOLD + 1)
 SLICES_US: Final = (10, 100, 1000)
@@ -73,7 +78,7 @@ _DRAWN: Final = 1 << 20
 """Longest message of a timeline."""
 _REPETITIONS: Final = 3
 LIMIT: Final = 600
-"""Seconds after which no further round begins."""
+"""Seconds after which no further experiment begins, once each has been played."""
 LONGEST_WORK: Final = 200_000_000
 """Maximum time of a piece of work in ns: on a busy machine it takes many times as long, while the other rank waits."""
 BOUNDS: Final = {"producer-bound": (0.5, 2.0), "consumer-bound": (2.0, 0.5)}
@@ -137,6 +142,8 @@ class OverlapRanks(ABC):
     """The way of progress whose rate without work is that of the network."""
     repetitions = _REPETITIONS
     """Messages per point and round of post-work-wait."""
+    used: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    """The ns for which each party of the last run has run, and has waited for a processor; none in virtual time."""
 
     @property
     @abstractmethod
@@ -228,14 +235,15 @@ def run_overlap(study: OverlapStudy, ranks: OverlapRanks, options: StudyOptions)
         timelines: dict[str, Any] = {}
 
         def measure(way: str, number: int) -> None:
-            if number and time.monotonic() > begun + LIMIT:
-                raise MxwireError(f"the study has taken more than {LIMIT} s")
             if buffered and study.timelines and way not in timelines:
                 # The first run of a way is its warm-up, too.
                 options.progress(f"timeline, {way}")
                 timelines[way] = _timeline(ranks, way, drawn, network)
                 recording.facts[TIMELINES] = timelines
             for experiment in study.experiments:
+                # On a busy machine, a round of a way takes a minute and more.
+                if number and time.monotonic() > begun + LIMIT:
+                    raise MxwireError(f"the study has taken more than {LIMIT} s")
                 options.progress(f"{experiment}, {way}")
                 _EXPERIMENTS[experiment](study, ranks, way, network, points)
 
@@ -255,7 +263,7 @@ def buffered_rate(
     ``work`` is the time in ns to fill and to sum a buffer.
     """
     answers = ranks.play(way, _BOTH, kind, "double buffering", length=length, fill=work[0], add=work[1])
-    return _rate(answers, length), _rates_of_work(answers, length)
+    return _rate(answers, length), _rates_of_work(answers, length) | _processor_times(ranks)
 
 
 def summed_rate(ranks: OverlapRanks, way: str, length: int) -> tuple[float, dict[str, float]]:
@@ -266,7 +274,16 @@ def summed_rate(ranks: OverlapRanks, way: str, length: int) -> tuple[float, dict
     answers = ranks.play(way, _BOTH, ranks.works[-1], "double buffering", length=length, fill=None, add=None)
     if answers[0]["sum"] != answers[1]["sum"]:
         raise MxwireError(f"{way}: the consumer has received other numbers than the producer has sent")
-    return _rate(answers, length), _rates_of_work(answers, length)
+    return _rate(answers, length), _rates_of_work(answers, length) | _processor_times(ranks)
+
+
+def _processor_times(ranks: OverlapRanks) -> dict[str, float]:
+    """The µs per buffer for which each party of the last run has run, and has waited for a processor."""
+    return {
+        f"{party}{name}": used / BUFFERS / 1e3
+        for party, both in ranks.used.items()
+        for name, used in zip((RAN, WAITED), both, strict=True)
+    }
 
 
 def _rate(answers: list[Answer], length: int) -> float:
@@ -298,7 +315,8 @@ def network_rate(ranks: OverlapRanks, length: int) -> float:
 def _double_buffering(study: OverlapStudy, ranks: OverlapRanks, way: str, network: float, points: Points) -> None:
     for size in study.sizes:
         add = partial(points.add, RATE, marks=ranks.marks, size=size)
-        add(f"{way}, {NETWORK}", buffered_rate(ranks, way, size, kind=ranks.works[-1])[0])
+        rate, used = buffered_rate(ranks, way, size, kind=ranks.works[-1])
+        add(f"{way}, {NETWORK}", rate, details=used)
         measured = {}
         for bound in BOUNDS:
             for kind in ranks.works:

@@ -103,19 +103,21 @@ class LiveOverlap(OverlapRanks):
             port.steer(place if agent else own)
         parties = self._parties.setdefault(way, {})
         for side, found in zip(SIDES, self.ranks.open(*changes), strict=True):
-            parties[side] = found["rank"]
-            if "agent" in found:
-                parties[f"agent of the {side}"] = found["agent"]
+            parties |= _by_party(side, found)
         self._opened = way, busy
 
     def play(self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any) -> list[Answer]:
         """Play a program. Raises :class:`~mxwire.errors.MxwireError` if a rank fails."""
         self._open(way, tuple(busy))
         try:
-            return self.ranks.play(program, work == "slept", parameters)
+            results = self.ranks.play(program, work == "slept", parameters)
         except MxwireError:
             self._opened = None
             raise
+        self.used = {}
+        for side, each in zip(SIDES, results, strict=True):
+            self.used |= _by_party(side, each["used"])
+        return [each["answer"] for each in results]
 
     def watch(
         self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any
@@ -148,3 +150,8 @@ class LiveOverlap(OverlapRanks):
             collector.join()
             tap.close()
         return answers, sorted(frames, key=lambda each: each.time)
+
+
+def _by_party(side: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Values of a rank and its agent, by their names as parties."""
+    return {side if name == "rank" else f"{name} of the {side}": value for name, value in found.items()}

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from mxwire.bench.overlap import OVERLAP, POLLED, PROCESSORS, RATE, TIMELINES, shown_phases
+from mxwire.bench.overlap import OVERLAP, PARTIES, POLLED, PROCESSORS, RAN, RATE, TIMELINES, WAITED, shown_phases
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import CurveStyle, Figure, PageFigure, SeriesFigure, series_blocks
 from mxwire.report import plot
-from mxwire.report.document import Block, Column, Heading, Row, Table
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.words import size_text
 
 _PHASES: Final = {"fill": plot.COLOURS[0], "sum": plot.COLOURS[2], "wait": "#cfd4da"}
 _FRAMES: Final = {True: ("frame with data", plot.COLOURS[1]), False: ("other frame", plot.COLOURS[3])}
@@ -44,6 +45,8 @@ def overlap_blocks(recording: Recording) -> Iterator[Block]:
     for series in recording.series:
         for each in cases(series):
             yield from series_blocks(each)
+        if series.name == RATE:
+            yield from _processor_blocks(series)
     parties = recording.facts.get(PROCESSORS)
     if parties:
         yield Heading("Processors", 3)
@@ -53,6 +56,25 @@ def overlap_blocks(recording: Recording) -> Iterator[Block]:
             for way, each in parties.items()
         )
         yield Table((Column("progress"), *map(Column, columns)), tuple(rows))
+
+
+def _processor_blocks(rates: Series) -> Iterator[Block]:
+    """The processor time of all parties in double buffering of the longest buffers, by case."""
+    longest = max((each.parameters["size"] for each in rates.measurements), default=0)
+    shown = [each for each in rates.measurements if each.parameters["size"] == longest]
+    parties = [each for each in PARTIES if any(each + RAN in point.details for point in shown)]
+    if not parties:
+        return
+    yield Heading(f"Double buffering: time per buffer of {size_text(longest)} in which each party ran + waited, µs", 3)
+    rows = []
+    for point in shown:
+        used = [(point.details.get(each + RAN), point.details.get(each + WAITED)) for each in parties]
+        texts = ("" if ran is None else f"{ran:,.0f} + {waited or 0:,.0f}" for ran, waited in used)
+        rows.append(Row((point.name, f"{longest / point.median:,.0f}", *texts)))
+    yield Table((Column("progress and work"), *number_columns("per buffer", *parties)), tuple(rows), divisible=True)
+    yield Paragraph(
+        "ran: on a processor; waited: ready, while another party had the processor. A party that does neither sleeps."
+    )
 
 
 def overlap_figures(recording: Recording) -> Iterator[PageFigure]:

@@ -110,9 +110,15 @@ class ProcessorUse:
         }
 
 
+def scheduled(process: int) -> tuple[int, int]:
+    """The ns for which the threads of a process have run, and have waited for a processor."""
+    found = [_scheduled(each) for each in Path(f"/proc/{process}/task").glob("*")]
+    return sum(ran for ran, _ in found), sum(waited for _, waited in found)
+
+
 def read_use() -> ProcessorUse:
     """The use of processors by this process so far."""
-    softirq = sum(_run_time(_softirq_threads().get(each)) for each in os.sched_getaffinity(0))
+    softirq = sum(_scheduled(_softirq_threads().get(each))[0] for each in os.sched_getaffinity(0)) / 1e9
     used = resource.getrusage(resource.RUSAGE_SELF)
     return ProcessorUse(used.ru_utime, used.ru_stime, used.ru_nvcsw, used.ru_nivcsw, time.perf_counter(), softirq)
 
@@ -129,9 +135,10 @@ def _softirq_threads() -> dict[int, Path]:
     return found
 
 
-def _run_time(thread: Path | None) -> float:
-    """The time in seconds that a thread has run; 0 if that is not known."""
+def _scheduled(thread: Path | None) -> tuple[int, int]:
+    """The ns for which a thread has run, and has waited for a processor; 0 if that is not known."""
     with suppress(OSError):
         if thread is not None:
-            return int((thread / "schedstat").read_text(encoding="ascii").split()[0]) / 1e9
-    return 0.0
+            ran, waited, _ = (thread / "schedstat").read_text(encoding="utf-8").split()
+            return int(ran), int(waited)
+    return 0, 0

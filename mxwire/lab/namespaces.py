@@ -33,6 +33,14 @@ def namespaces_refusal() -> str | None:
     return None if shutil.which("ip") else "creating network namespaces needs the program ip (package iproute2)"
 
 
+def in_user_namespace() -> bool:
+    """Return whether this process is in a user namespace, whose root is not that of the machine."""
+    try:
+        return "4294967295" not in Path("/proc/self/uid_map").read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
 @contextmanager
 def inside(name: str | None) -> Iterator[None]:
     """Open sockets of this thread in the namespace ``name``, where they stay afterwards; None for the current one.
@@ -64,6 +72,8 @@ def run_ip(*words: str) -> str:
     except subprocess.CalledProcessError as error:
         # Root of a container may lack the capability.
         advice = "; run as root with CAP_SYS_ADMIN" if "not permitted" in error.stderr else ""
+        if advice and in_user_namespace():
+            advice += ", outside of this user namespace"
         raise NamespaceError(f"ip {' '.join(words)}: {error.stderr.strip()}{advice}") from None
     except OSError as error:
         raise NamespaceError(f"ip: {error.strerror or error}") from None

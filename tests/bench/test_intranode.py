@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -32,16 +33,20 @@ from mxwire.bench.intranode.study import (
     IN_C,
     MISSING,
     SERVED,
+    SLOWDOWN,
+    SLOWED,
     TRIP,
     IntranodeStudy,
     PairStarter,
+    _IntranodeRun,
+    left_out,
     refusals,
     run_intranode,
 )
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.report import line_styles, write_page
 from mxwire.bench.roles.program import compile_program
-from mxwire.bench.study import StudyOptions
+from mxwire.bench.study import Points, StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.lab.machine import agent_processor
 from mxwire.report.document import Table
@@ -182,31 +187,53 @@ def test_nothing_outlives_a_pair():
     assert len(gone) >= 4
 
 
-DROPPED = """
+PREPARED = """
 import os, sys
+{before}
 from mxwire.bench.intranode import pair, process_memory, raw_veth
-os.setgid(65534), os.setuid(65534)
+{prepared}
 sys.argv = ["pair", sys.argv[1], "0", "0", "0"]
 sys.exit(pair.main())
+"""
+DROPPED = "os.setgid(65534), os.setuid(65534)"
+FILTERED = """
+import ctypes, platform, struct
+call = {"x86_64": 310, "aarch64": 270}[platform.machine()]
+rows = (0x20, 0, 0, 0), (0x15, 0, 1, call), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)
+code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *each) for each in rows))
+libc = ctypes.CDLL(None)
+assert not libc.prctl(38, 1, 0, 0, 0)
+assert not libc.prctl(22, 2, struct.pack("@HP", len(rows), ctypes.addressof(code)))
+"""
+"""Refuse process_vm_readv with EPERM."""
+NAMESPACED = """
+import ctypes, pathlib
+assert not ctypes.CDLL(None).unshare(0x10000000)
+pathlib.Path("/proc/self/uid_map").write_text("0 0 1")
 """
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "reason"),
+    ("mechanism", "before", "prepared", "reason"),
     [
-        ("cma-get", r"process_vm_readv: Operation not permitted \(.*the processes are not dumpable, not root\)"),
-        ("veth", "creating network namespaces needs root: run with sudo"),
+        (
+            *("cma-get", "", DROPPED),
+            r"process_vm_readv: Operation not permitted \(.*the processes are not dumpable, not root\)",
+        ),
+        ("veth", "", DROPPED, "creating network namespaces needs root: run with sudo"),
+        ("cma-get", "", FILTERED, r"process_vm_readv: Operation not permitted \(.*a seccomp filter is active.*\)"),
+        ("veth", NAMESPACED, "", r"ip netns add .*; run as root with CAP_SYS_ADMIN, outside of this user namespace"),
     ],
+    ids=["not dumpable", "no root", "seccomp", "user namespace"],
 )
-def test_a_trial_finds_the_reason_of_a_refusal(mechanism, reason):
+def test_a_trial_finds_the_reason_of_a_refusal(mechanism, before, prepared, reason):
     """A process that drops root is not dumpable afterwards: no other one may read its memory."""
-    words = [sys.executable, "-P", "-c", DROPPED, mechanism]
+    words = [sys.executable, "-P", "-c", PREPARED.format(before=before, prepared=prepared), mechanism]
     done = subprocess.run(words, input="trips 1 1 0 1\n", capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stderr == ""
     assert re.fullmatch(reason, json.loads(done.stdout)["error"])
 
 
-@pytest.mark.parametrize("by_signal", [0, 1])
 @pytest.mark.parametrize("mechanism", ["shared-buffer", "cell-queue", "pipe", "unix-stream-polled", "posix-queue"])
 def test_a_target_serves_its_window_while_it_computes(pairs, mechanism, by_signal):
     """Each side compares the data of the last access; the target runs a loop until the initiator ends."""
@@ -419,6 +446,45 @@ def test_the_fastest_by_size_and_the_crossover_of_the_local_path():
     assert row[8:10] == ("get/put", "yes")
     assert "one-sided, passive" in shown and "one-sided, active" not in shown
     assert "one copy is faster than two from 64 KiB" in shown
+
+
+@pytest.mark.parametrize(
+    ("slowdowns", "free"),
+    [((1.0, 2.0, 3.0), "yes"), ((8.0, 9.0, 10.0), "no"), ((-20.0, 1.0, 40.0), "undecided"), ((), "undecided")],
+)
+def test_a_side_is_free_only_if_all_rounds_agree(slowdowns, free):
+    """With messages of 10 µs; without rounds, other programs ran in all of them."""
+    recording = recorded((TRIP, "token-put", 1, 10.0))
+    series = Series(SLOWDOWN, "µs per message", x="message")
+    if slowdowns:
+        series.measurements.append(Measurement("token-put", "µs per message", slowdowns, {"message": 1}))
+    else:
+        recording.remarks.append(left_out("token-put", "1 B"))
+    recording.series.append(series)
+    [table] = [each for each in suitability_blocks(recording) if isinstance(each, Table) and len(each.columns) > 9]
+    [row] = [each.cells for each in table.rows if each.cells[0] == "token-put"]
+    assert row[7] == free
+
+
+def test_rounds_of_slowdown_in_which_other_programs_run_are_left_out():
+    played = []
+
+    class Preempted:
+        def play(self, role, size, turns):
+            played.append(size)
+            return {}, {"share": 7.0, "ns": 3e3, "messages": 2, "preempted": int(size == 1 or len(played) < 10)}
+
+    recording = Recording("intranode", Conditions())
+    points = Points(recording)
+    points.declare("of the loop", SLOWED, x="message")
+    points.declare("µs per message", SLOWDOWN, x="message")
+    run = _IntranodeRun(IntranodeStudy(), QUICK, recording, points, Mock(pair=lambda _: Preempted()))
+    run.slowdown("token-put")
+    # The second run of the longer message has the processor to itself.
+    assert played == [1] * 8 + [65536] * 2
+    points.fill()
+    assert [each.parameters["message"] for each in recording.named(SLOWED).measurements] == [65536]
+    assert recording.remarks == ["slowdown by token-put, 1 B: rounds in which other programs ran are left out"]
 
 
 def test_many_curves_differ_and_their_key_is_text_of_the_page(tmp_path):

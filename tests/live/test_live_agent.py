@@ -11,10 +11,12 @@ from random import Random
 import pytest
 
 from mxwire.host import Host, HostError
+from mxwire.host.state import host_state
 from mxwire.host.state_socket import read_states
 from mxwire.link import LinkError
 from mxwire.protocol import Status
 from tests.host.agents import echo
+from tests.host.test_threads import until
 
 from .commands import CLI, INTERRUPTED, LONGEST, mxwire, running
 from .hosts import PATIENCE
@@ -58,3 +60,32 @@ def test_an_agent_serves_programs_until_its_end(jumbo_cable: tuple[Port, Port]) 
             assert error.value.status is Status.REMOTE_ENDPOINT_CLOSED
         with near.namespace.inside(), pytest.raises(LinkError, match="no agent of this user has the interface"):
             Host.open(near.interface, agent=True)
+
+
+def test_partners_retransmit_while_there_is_no_agent(jumbo_cable: tuple[Port, Port]) -> None:
+    """The agent was killed; a program that attaches to the next one is connected to and receives."""
+    near, far = jumbo_cable
+    with far.namespace.inside():
+        partner_host = Host.open(far.interface, name="beta")
+    with partner_host, partner_host.open_endpoint(1) as remote:
+
+        def transmissions() -> int:
+            [endpoint] = host_state(partner_host.core, 0.0)["endpoints"]
+            return sum(each["oldest_transmissions"] for each in endpoint["partners"])
+
+        for content in (b"before", b"afterwards"):
+            with running(near, "agent", "--name", "alpha:0") as agent:
+                agent.until("Ctrl-C ends it")
+                with near.namespace.inside():
+                    host = Host.open(near.interface, agent=True)
+                with host, host.open_endpoint(3) as endpoint:
+                    there = remote.connect(near.address, 3, timeout=PATIENCE)
+                    remote.send(there, content, 9, timeout=PATIENCE)
+                    assert bytes(endpoint.receive(9, timeout=PATIENCE)) == content
+                    agent.process.kill()
+                    with pytest.raises(HostError, match="endpoint closed"):
+                        endpoint.receive(9, timeout=PATIENCE)
+            if content == b"before":
+                late = remote.issend(there, b"late", 9)
+                until(lambda: transmissions() >= 3)
+                assert not late.done

@@ -14,8 +14,9 @@ import pytest
 
 from mxwire.bench.cost.progress import PROGRESS
 from mxwire.bench.imb.rank_stage import LiveRanks, RankOptions
-from mxwire.bench.overlap import BOUNDS, EXPERIMENTS, OverlapStudy, run_overlap
+from mxwire.bench.overlap import BOUNDS, EXPERIMENTS, PARTIES, RAN, WAITED, OverlapStudy, run_overlap
 from mxwire.bench.overlap_live import LiveOverlap
+from mxwire.bench.overlap_report import overlap_blocks
 from mxwire.bench.path import RUNGS, Budget
 from mxwire.bench.record import read_recordings
 from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
@@ -310,6 +311,9 @@ def test_a_quick_overlap_has_every_way_of_progress(_namespaces_work):
     assert {each.partition(", ")[2] for each in buffered.named("rate").contestants()} == {
         *("network", "random and sum", *bounds)
     }
+    for each in buffered.named("rate").measurements:
+        assert all(each.details[party + RAN] > 0 and each.details[party + WAITED] >= 0 for party in PARTIES)
+    assert any("each party ran + waited" in str(each) for each in overlap_blocks(buffered))
     [timeline] = buffered.facts["timelines"].values()
     assert {each["kind"] for each in timeline["phases"]} >= {"fill", "wait"}
     assert {each["rank"] for each in timeline["frames"]} == {0, 1}

@@ -91,7 +91,11 @@ class LiveCommunicator(Communicator):
 
     def processors(self) -> dict[str, list[int]]:
         """The processors of the rank and of its helpers."""
-        return {"rank": processors_of(0)}
+        return {name: processors_of(process) for name, process in self.parties().items()}
+
+    def parties(self) -> dict[str, int]:
+        """The processes of the rank and of its helpers."""
+        return {"rank": os.getpid()}
 
     def run(self, program: Program[Result]) -> Result:
         """Run a program to its end, and send the delayed frames."""
@@ -169,10 +173,9 @@ class EndpointCommunicator(LiveCommunicator):
         with nullcontext() if self._signals is None else self._signals:
             super().work_for(duration)
 
-    def processors(self) -> dict[str, list[int]]:
-        """The processors of the rank, and of its agent."""
-        agent = {} if self._agent is None else {"agent": processors_of(self._agent)}
-        return super().processors() | agent
+    def parties(self) -> dict[str, int]:
+        """The processes of the rank, and of its agent."""
+        return super().parties() | ({} if self._agent is None else {"agent": self._agent})
 
     def settle(self) -> None:
         """Run the host until delayed frames have left."""

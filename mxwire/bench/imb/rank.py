@@ -3,7 +3,8 @@
 It uses the protocol of the sides of a stage (``bench/worker.py``): the first line of standard input is its setup, each
 further one a role with its parameters, answered by ``ready`` and then by a result or an error. The roles are
 ``connect``, ``measure`` (a benchmark of IMB), ``open`` (open the communicator from scratch, with other values of the
-setup) and ``play`` (a program of ``bench overlap``). The end of the input ends the rank.
+setup) and ``play`` (a program of ``bench overlap``; the result has its ``answer``, and by process ``used``: the ns for
+which it has run, and has waited for a processor). The end of the input ends the rank.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCom
 from mxwire.bench.imb.collectives import barrier_dissemination
 from mxwire.bench.imb.patterns import benchmark_by_name
 from mxwire.bench.overlap_programs import OVERLAP_PROGRAMS
-from mxwire.bench.processors import read_use
+from mxwire.bench.processors import read_use, scheduled
 from mxwire.errors import MxwireError
 from mxwire.lab.machine import pin
 from mxwire.lab.namespaces import inside
@@ -66,11 +67,18 @@ def _serve(setup: RankSetup) -> None:
             elif request["role"] == "play":
                 comm.slept = parameters.pop("slept")
                 program = OVERLAP_PROGRAMS[parameters.pop("program")](**parameters)
-                _answer({"result": comm.run(program(comm))})
+                before = {name: scheduled(process) for name, process in comm.parties().items()}
+                answer = comm.run(program(comm))
+                used = {name: _since(scheduled(comm.parties()[name]), earlier) for name, earlier in before.items()}
+                _answer({"result": {"answer": answer, "used": used}})
             else:
                 _answer({"result": _measure(comm, parameters)})
     finally:
         comm.close()
+
+
+def _since(now: tuple[int, int], earlier: tuple[int, int]) -> tuple[int, int]:
+    return now[0] - earlier[0], now[1] - earlier[1]
 
 
 def _measure(comm: EndpointCommunicator | StreamCommunicator, asked: dict[str, Any]) -> dict[str, Any]:

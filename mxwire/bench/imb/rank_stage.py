@@ -234,7 +234,7 @@ class LiveRanks(NamespaceStage, RankProcesses):
         return answers
 
     def play(self, program: str, slept: bool, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        """Play a program of ``bench overlap`` in all ranks, and return their answers."""
+        """Play a program of ``bench overlap`` in all ranks, and return their answers, with the processors used."""
         return self._play("play", {"program": program, "slept": slept} | parameters)
 
 

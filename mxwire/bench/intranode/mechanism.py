@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from mxwire.errors import MxwireError
+from mxwire.lab.namespaces import in_user_namespace
 from mxwire.link.process_memory import yama_scope
 
 if TYPE_CHECKING:
@@ -343,7 +344,7 @@ def _refusal_of(error: OSError) -> str:
         reasons.append(f"kernel.yama.ptrace_scope is {scope}")
     if _status("Seccomp") not in ("", "0"):
         reasons.append("a seccomp filter is active")
-    if "4294967295" not in _read("/proc/self/uid_map"):
+    if in_user_namespace():
         reasons.append("this is a user namespace")
     if not ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0):
         reasons.append("the processes are not dumpable")

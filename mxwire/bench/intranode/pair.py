@@ -151,18 +151,22 @@ def _run_loop() -> None:
 
 
 def slowdown(pair: Pair, size: int, turns: int) -> Values:
-    """The time that a message adds to a loop of the other side, in ns and as a share of the loop's time."""
+    """The time that a message adds to a loop of the other side, in ns and as a share of the loop's time, and how often
+    another program has taken the processor of the loop."""
     mechanism, clock = pair.mechanism, time.perf_counter_ns
     piece = pair.pool(size).piece(0, size)
     found: Values = {}
     pair.flags.set(_STOP, 0)
     busy = 0 if isinstance(mechanism, GetMechanism) else 1
     alone = 0
+    # Not within barriers, in which this side yields the processor itself.
+    preempted = -read_use().preemptions
     if pair.rank == busy:
         begin = clock()
         for _ in range(turns):
             _run_loop()
         alone = clock() - begin
+    preempted += read_use().preemptions
     pair.barrier()
     if isinstance(mechanism, OneSided):
         if pair.rank != busy:
@@ -174,24 +178,30 @@ def slowdown(pair: Pair, size: int, turns: int) -> Values:
             mechanism.report_moved()
         else:
             mechanism.offer(piece)
+            preempted -= read_use().preemptions
             begin, done, end = clock(), 0, clock() + _SLOWED_NS
             # A mechanism that stops this side leaves it little time.
             while done < turns and (not done or clock() < end):
                 _run_loop()
                 done += 1
             took = clock() - begin
+            preempted += read_use().preemptions
             pair.flags.set(_STOP, 1)
             mechanism.await_moved()
             found = _burden(took, alone * done // turns, pair.flags.get(_COUNTED))
     elif pair.rank:
+        preempted -= read_use().preemptions
         begin = clock()
         for _ in range(turns):
             _run_loop()
             mechanism.take(piece)
         found = _burden(clock() - begin, alone, turns)
+        preempted += read_use().preemptions
     else:
         for _ in range(turns):
             mechanism.give(piece)
+    if found:
+        found["preempted"] = preempted
     pair.barrier()
     return found
 

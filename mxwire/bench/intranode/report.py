@@ -26,6 +26,7 @@ from mxwire.bench.intranode.study import (
     TEAR_DOWN,
     TRIP,
     copy_series,
+    left_out,
     operation_series,
 )
 from mxwire.bench.record import Measurement, Recording, Series
@@ -150,9 +151,10 @@ def suitability_blocks(recording: Recording) -> Iterator[Block]:
     yield Table(_SUITABILITY, (*rows, _REMAPPING), divisible=True)
     yield Paragraph(
         "caches: share of half a second-level cache that a message drives out, at source and destination: low below "
-        "15 %, medium below 40 %, high above. free: the other side's processor computes while data moves. passive: the "
-        "target of a one-sided access does nothing. n/a: the agent has no processor of its own, so that it would "
-        "disturb the caches of the side beside it."
+        "15 %, medium below 40 %, high above. free: the other side's processor computes while data moves; undecided: "
+        "the rounds disagree, or other programs ran in all of them. passive: the target of a one-sided access does "
+        "nothing. n/a: the agent has no processor of its own, so that it would disturb the caches of the side "
+        "beside it."
     )
     fastest = tuple(_fastest_rows(recording))
     if fastest:
@@ -198,7 +200,7 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
             *("" if each is None else number_text(each) for each in numbers),
             str(facts.copies),
             facts.actor,
-            _yes(_is_free(recording, name)),
+            _free(recording, name),
             "/".join(facts.one_sided) or "with both",
             "yes" if facts.one_sided else "with a thread",
             _caches(recording, name),
@@ -208,14 +210,18 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
     )
 
 
-def _is_free(recording: Recording, name: str) -> bool:
-    """Return whether the other side of a mechanism computes while messages move."""
+def _free(recording: Recording, name: str) -> str:
+    """The answer to whether the other side of a mechanism computes while messages move."""
     facts = mechanism_named(name).facts
     slowdown, trips = recording.named(SLOWDOWN), recording.named(TRIP)
-    if facts.actor == "both" or facts.freezes or not slowdown:
-        return facts.actor != "both" and not facts.freezes
-    points = [(point, trips.point(name, point.parameters["message"])) for point in slowdown.curve(name)]
-    return all(point.median <= _FREE * trip.median for point, trip in points if trip is not None)
+    if facts.actor == "both" or facts.freezes:
+        return "no"
+    pairs = [(point, trips.point(name, point.parameters["message"])) for point in slowdown.curve(name)]
+    bounds = [(point.interval(), _FREE * trip.median) for point, trip in pairs if trip is not None]
+    if any(low > most for (low, _), most in bounds):
+        return "no"
+    disturbed = any(each.startswith(left_out(name, "")) for each in recording.remarks) and not bounds
+    return "undecided" if disturbed or any(high > most for (_, high), most in bounds) else "yes"
 
 
 def _caches(recording: Recording, name: str) -> str:
