@@ -52,6 +52,7 @@ from mxwire.bench.roles.program import compile_program
 from mxwire.bench.study import Points, kept
 from mxwire.errors import MxwireError
 from mxwire.lab import machine
+from mxwire.lab.child import signal_group
 from mxwire.lab.namespaces import Laboratory, NamespacePort, namespaces_refusal
 from mxwire.native import is_compiled
 from mxwire.report.document import Heading, show
@@ -371,7 +372,7 @@ def time_and_memory(words: Sequence[str]) -> tuple[float, int]:
                 if time.perf_counter() - start > 5 * PATIENCE:
                     raise BenchmarkError(f"not completed in {5 * PATIENCE:g} s")
         finally:
-            run.kill()
+            signal_group(run.pid, signal.SIGKILL)
             run.wait()
         complaints.seek(0)
         if run.returncode:

@@ -8,8 +8,8 @@ capture, so that reading does not take more time than following.
 
 Both need the dialects first, and a range also the number of frames before it. All ranges of all files are therefore
 surveyed by workers at the beginning, which also verifies their boundaries (:mod:`mxwire.capture.division`). A range
-that does not end with a record is surveyed once more, joined with the next one. If that fails, the file is damaged,
-ends within a record, or changes on the way, and the capture remains undivided.
+that does not end with a record is surveyed once more, joined with the next one, or with more of them. If that fails up
+to the end of the file, it is damaged, ends within a record, or changes on the way, and the capture remains undivided.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class DividedCapture:
         self.decoder = decoder
         self.parts = [CapturePart(files)]
         self.verified = False
-        """True after :meth:`examine` if the capture has at least two ranges with right boundaries."""
+        """True after :meth:`examine` if the boundaries of all ranges are right, though it may be a single range."""
         self._files = files
         with suppress(OSError):  # reading the capture reports it
             octets = max(octets, sum(Path(each).stat().st_size for each in files) // _MOST_RANGES)
@@ -144,8 +144,8 @@ class DividedCapture:
     def examine(self, surveyor: Surveyor, *, by_pair: bool) -> None:
         """Survey the ranges, and divide the capture into them, or ``by_pair`` of hosts."""
         found = self._verified(surveyor) if self._ranges else []
-        self.verified = len(found) > 1
-        if not self.verified:
+        self.verified = bool(found)
+        if len(found) < 2:
             return  # notes and errors are those of a whole capture
         decoder, first_numbers, total = self.decoder, [], 0
         for _, each in found:
@@ -169,23 +169,29 @@ class DividedCapture:
     def _verified(self, surveyor: Surveyor) -> list[tuple[ByteRange, RangeSurvey]]:
         """Return the ranges with right boundaries; none if the capture cannot be divided."""
         found: list[tuple[ByteRange, RangeSurvey]] = []
+        ends = {each.file: each.end for each in self._ranges}
         pending: ByteRange | None = None
-        for bytes_, result in zip(self._ranges, surveyor(self._ranges), strict=True):
+        added, wanted = 0, 1
+        for each, result in zip(self._ranges, surveyor(self._ranges), strict=True):
+            bytes_ = each if pending is None else pending.joined(each)
+            is_last = each.end == ends[each.file]
             if pending is not None:
-                # The end of the range before was a wrong guess, and therefore also the start of this one.
-                if pending.file != bytes_.file:
-                    return []
-                joined = pending.joined(bytes_)
-                (result,) = surveyor([joined])
-                pending = None
-                if result is None:
-                    return []
-                found.append((joined, result))
-            elif result is None:
-                pending = bytes_
-            else:
+                # The start of this range is a wrong guess, too. In a damaged file, all later joins fail: a doubled
+                # number of ranges per join limits the bytes that are read again.
+                added += 1
+                if added >= wanted or is_last:
+                    (result,) = surveyor([bytes_])
+                    wanted *= 2
+                else:
+                    result = None
+            if result is not None:
                 found.append((bytes_, result))
-        return found if pending is None else []
+                pending, added, wanted = None, 0, 1
+            elif is_last:
+                return []
+            else:
+                pending = bytes_
+        return found
 
 
 def _flat(ranges: Iterable[Sequence[ByteRange]]) -> Iterator[ByteRange]:

@@ -102,8 +102,7 @@ class ChildProcess:
 
     def signal_all(self, number: signal.Signals) -> None:
         """Send a signal to the child and the processes that it has started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+        signal_group(self.pid, number)
 
     def end(self, first: signal.Signals | None = None, patience: float = 0.0) -> str:
         """Close the input, send the signal ``first``, and kill what still runs after ``patience`` seconds.
@@ -156,8 +155,7 @@ def run_program(
         try:
             out, errors = process.communicate(timeout=timeout)
         except BaseException as reason:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            signal_group(process.pid, signal.SIGKILL)
             if end_others is not None:
                 end_others()
             if not isinstance(reason, subprocess.TimeoutExpired):
@@ -168,6 +166,12 @@ def run_program(
                 printed = ""
             raise ProgramLateError(printed) from None
     return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
+    """Send a signal to all processes of a group that still exist."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)
 
 
 def end_with_parent() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from mxwire.analysis.capture_parts import CapturePart, DividedCapture, RangeSurv
 from mxwire.analysis.conversations import Follower
 from mxwire.analysis.message_table import message_fields
 from mxwire.capture import create_capture, open_capture
-from mxwire.capture.division import ByteRange
+from mxwire.capture.division import ByteRange, ranges_of
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.frames import FrameBatch, concatenate
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -180,6 +181,23 @@ def test_a_capture_of_one_verified_range_remains_whole():
         assert made.ranges == 2
         made.examine(surveyor, by_pair=by_pair)
         assert made.parts == [CapturePart((str(path),))] and not made.decoder.decoded
+
+
+@pytest.mark.parametrize("wrong", [{1}, {1, 2}, {2, 3, 4}, {1, 2, 3, 4, 5, 6, 7}], ids=str)
+def test_an_intact_capture_is_divided_or_read_whole_without_a_note(tmp_path, monkeypatch, fabric, wrong):
+    """Boundaries are guesses, and several in a row may be wrong."""
+
+    def ranges(file: str, octets: int) -> list[ByteRange]:
+        found = ranges_of(file, max(octets, fabric.stat().st_size // 8))
+        edges = [each.start + (place in wrong) for place, each in enumerate(found)] + [found[-1].end]
+        return [replace(each, start=edges[place], end=edges[place + 1]) for place, each in enumerate(found)]
+
+    monkeypatch.setattr("mxwire.analysis.capture_parts.ranges_of", ranges)
+    made = divided(fabric)
+    assert 1 < made.ranges < 10 and made.verified
+    assert [each for part in made.parts for each in frames(decoded(part))] == frames(whole(fabric))
+    run = mxwire("messages", "--on", "local", "--jobs", 1, "--piece", 0.4, "--to", tmp_path / "table", fabric)
+    assert run.code == 0 and "not divided" not in run.err
 
 
 def test_notes_of_parts_are_summed(tmp_path, fabric):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,15 @@ def test_a_point_is_worse_beyond_the_scatter_and_a_tenth(module: Any, tmp_path: 
     loud = next(record.compared(recording({"mxoe": {0: 10.0}}, replace(QUIET, load=3.0)), path))
     assert loud.endswith("; NOT QUIET, or --quick (load 3.0)")
     assert next(record.compared(recording({"mxwire": {0: 1.0}}, study="local"), path)) == "local: nothing was recorded"
+
+
+def test_a_measured_command_leaves_no_process_behind(module: Any, tmp_path: Path) -> None:
+    """Neither one that has ended, nor one that is ended: its group is killed."""
+    left = tmp_path / "left"
+    seconds, peak = module("contest").time_and_memory(["sh", "-c", f"sleep 600 & echo $! > {left}"])
+    assert seconds < 600 and peak > 0
+    stat = Path(f"/proc/{left.read_text().strip()}/stat")
+    deadline = time.monotonic() + 60
+    while stat.exists() and stat.read_text().rpartition(") ")[2][0] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not stat.exists() or stat.read_text().rpartition(") ")[2][0] == "Z"
