@@ -353,7 +353,7 @@ def test_the_best_sizes_of_buffers_and_cells_are_judged():
 
     inner, rising = (1.0, 5.0, 9.5, 10.0, 8.0), (1.0, 5.0, 9.5, 9.8, 10.0)
     found = verdict_of("S3-F3-a", recording("shared-buffer", inner))
-    assert found.outcome == "confirmed" and found.numbers.startswith("best 4 KiB, 90% of it from 2 KiB")
+    assert found.outcome == "confirmed" and found.numbers.startswith("best at 4 KiB, 90% of that from 2 KiB on")
     assert verdict_of("S3-F3-a", recording("shared-buffer", rising)).outcome == "refuted"
     assert verdict_of("S3-F3-b", recording("cell-queue", rising)).outcome == "confirmed"
     assert verdict_of("S3-F3-b", recording("cell-queue", inner)).outcome == "refuted"

@@ -151,7 +151,7 @@ def _bandwidth(carrier: str, kind: str) -> Term:
 def _expected(carrier: str) -> Term:
     """The bandwidth that the gap of parametrised round trips predicts, in MB/s."""
     gap = live("logp", "g", carrier + ROUND_TRIPS, _LENGTH)
-    return computed(lambda each: _LENGTH / each, lambda _: f"{carrier} by its gap", gap, unit="MB/s")
+    return computed(lambda each: _LENGTH / each, lambda _: f"{carrier}, length / gap,", gap, unit="MB/s")
 
 
 def negative_latency(evidence: ClaimEvidence) -> ClaimVerdict:
@@ -245,7 +245,9 @@ def search_for_messages(_: ClaimEvidence) -> ClaimVerdict:
     holds = all(one < other for one, other in pairwise(vmmc)) and set(queue) == {1.0}
     senders = ", ".join(map(str, _SENDERS))
     shown = [", ".join(f"{each:g}" for each in values) for values in (vmmc, queue)]
-    numbers = f"looks per message with {senders} senders: {_title('vmmc2')} {shown[0]}; {_title('pm')} {shown[1]}"
+    numbers = (
+        f"places polled per message with {senders} senders: {_title('vmmc2')} {shown[0]}; {_title('pm')} {shown[1]}"
+    )
     return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
 
 

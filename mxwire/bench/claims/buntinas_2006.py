@@ -74,7 +74,8 @@ def _best_slot(name: str) -> Judge:
         best = max(curve, key=lambda each: each.median)
         knee = next(each for each in curve if each.median >= _PEAK * best.median)
         sizes = [size_text(each.parameters["slot"]) for each in (best, knee)]
-        numbers = f"best {sizes[0]}, 90% of it from {sizes[1]}, of 512 B to {size_text(curve[-1].parameters['slot'])}"
+        least, most = (size_text(each.parameters["slot"]) for each in (curve[0], curve[-1]))
+        numbers = f"best at {sizes[0]}, 90% of that from {sizes[1]} on; measured from {least} to {most}"
         inner = best not in (curve[0], curve[-1])
         wanted = inner if name == _BUFFER else best is curve[-1]
         return ClaimVerdict("confirmed" if wanted else "refuted", numbers, "live")

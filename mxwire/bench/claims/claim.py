@@ -158,7 +158,11 @@ Term = Callable[[ClaimEvidence], Quantity]
 """Takes or computes a number; raises :class:`EvidenceError` without evidence."""
 
 
-def _place(name: str, x: float, key: str) -> str:
+def _place(series: Series, name: str, x: float) -> str:
+    """A point in words; a series over the unit ``time`` has one point per name."""
+    key = series.x_unit
+    if key == "time":
+        return f"{series.name} of {name}"
     return f"{name} at {size_text(x)}" if key == "bytes" else f"{name} at {x:g} {key}"
 
 
@@ -167,9 +171,9 @@ def live(study: str, series: str, name: str, x: float) -> Term:
 
     def term(evidence: ClaimEvidence) -> Quantity:
         point = evidence.point(study, series, name, x)
-        key = evidence.series(study, series).x_unit
+        place = _place(evidence.series(study, series), name.replace(", spinning", ""), x)
         marked = (name,) if "disturbed" in point.marks else ()
-        return Quantity(_place(name.replace(", spinning", ""), x, key), point.samples, point.unit, "live", marked)
+        return Quantity(place, point.samples, point.unit, "live", marked)
 
     return term
 
@@ -180,8 +184,7 @@ def modelled(series: str, name: str, x: float, study: str = MODEL, *, premise: b
     def term(evidence: ClaimEvidence) -> Quantity:
         found = evidence.point(study, series, name, x, modelled=True) if premise else None
         point = found or evidence.unfitted(study, series, name, x)
-        key = evidence.series(study, series, modelled=True).x_unit
-        return Quantity(_place(name, x, key), point.samples, point.unit)
+        return Quantity(_place(evidence.series(study, series, modelled=True), name, x), point.samples, point.unit)
 
     return term
 
@@ -225,9 +228,9 @@ def rate(term: Term, length: int) -> Term:
     return computed(lambda time: length / 1.048576 / time, lambda each: each.label, term, unit="MiB/s")
 
 
-def mean_of(label: str, *terms: Term) -> Term:
+def mean_of(label: str, *terms: Term, unit: str = "") -> Term:
     """The mean of numbers."""
-    return computed(lambda *values: sum(values) / len(values), lambda *_: label, *terms)
+    return computed(lambda *values: sum(values) / len(values), lambda *_: label, *terms, unit=unit)
 
 
 def least_of(*terms: Term, unit: str = "µs") -> Term:

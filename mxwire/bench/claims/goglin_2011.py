@@ -80,12 +80,14 @@ def _by_limit(name: str, mtu: int) -> Term:
 def _gain(name: str, length: int, algorithm: str = "") -> Term:
     """The time of a collective over TCP, by that over Open-MX."""
     tcp, own = (modelled(COLLECTIVE, f"{name}, {each}{algorithm}", length) for each in ("tcp", "open-mx"))
-    return computed(lambda one, other: one / other, lambda *_: f"{name}{algorithm}:", tcp, own, unit="times")
+    return computed(
+        lambda one, other: one / other, lambda *_: f"gain of {name}{algorithm}, at {size_text(length)}:", tcp, own
+    )
 
 
 def _mean_gain(length: int) -> Term:
     """The mean gain over TCP of the collectives, as the paper's table."""
-    return mean_of(f"mean at {size_text(length)}", *(_gain(each, length) for each in TABLE_1))
+    return mean_of(f"mean gain at {size_text(length)}", *(_gain(each, length) for each in TABLE_1))
 
 
 def _share(kind: str, size: int = _LARGE) -> Term:
@@ -103,13 +105,13 @@ def _idle(suffix: str) -> Term:
         )
         for size in SHARE_SIZES
     ]
-    return mean_of(f"idle per message{suffix}, µs:", *times)
+    return mean_of(f"idle time per message{suffix}", *times, unit="µs")
 
 
 def _advantage(delay: float) -> Term:
     """The time by which TCP takes longer."""
     tcp, own = (given(COALESCED, each, delay) for each in ("tcp", "open-mx"))
-    return difference(tcp, own, f"TCP longer by, at {delay:g} µs of coalescing:")
+    return difference(tcp, own, f"time that TCP takes longer at {delay:g} µs of coalescing")
 
 
 def _delayed(blocks: int, delay: int) -> Term:
@@ -160,7 +162,7 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         Check(
             computed(
                 lambda one, other: (one - 1) / (other - 1),
-                lambda one, other: f"gains of Barrier {one.value:.2f} and {other.text} times:",
+                lambda one, other: f"gain of Barrier {one.value:.2f} / {other.text}, each less 1:",
                 _gain("Barrier", 0),
                 _mean_gain(COLLECTIVE_SIZES[0]),
             ),
@@ -177,7 +179,7 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     ),
     "S2-F11-a": (Check(_share("bottom half"), least=0.9), Check(_share("library"), most=0.05)),
     "S2-F11-b": (
-        Check(difference(_share("idle, engine"), _share("idle"), "share of a core less at 4 MiB:"), least=0),
+        Check(difference(_share("idle, engine"), _share("idle"), "less use of a core at 4 MiB:"), least=0),
         Check(ratio(_idle(", engine"), _idle("")), least=1),
     ),
     "S2-F11-c": ordered(*(_share("idle", each) for each in reversed(SHARE_SIZES))),
