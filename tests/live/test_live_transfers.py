@@ -11,7 +11,6 @@ import pytest
 from mxwire.cli.notes import counted
 
 from .commands import INTERRUPTED, mxwire, running
-from .namespaces import Port
 
 ALPHA = ("--name", "alpha:0")
 
@@ -158,20 +157,3 @@ def test_mistakes_are_reported_in_one_line(ports, arguments, words):
     done = mxwire(ports[1], *arguments, input="x")
     assert done.code == 2 and words in done.err, done.err
     assert done.err.count("\n") == 1
-
-
-def test_a_missing_interface_and_one_that_is_down_are_reported(laboratory):
-    one, _ = laboratory.pair()
-    for name in ("serve", "receive", "perf"):
-        done = mxwire(Port(one.namespace, "nope0"), name)
-        assert done.code == 2 and "there is no interface 'nope0' here; there are veth0" in done.err
-    one.down()
-    done = mxwire(one, "serve")
-    assert done.code == 2 and "veth0: is down" in done.err
-
-
-def test_an_mtu_too_small_for_the_dialect_is_reported_at_once(laboratory):
-    one, _ = laboratory.pair(1500)
-    done = mxwire(one, "serve")
-    assert done.code == 2
-    assert "MTU of 1500 is too small for dialect mxoe" in done.err and "omx:1500" in done.err

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,13 +12,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from mxwire.ethernet import BROADCAST, ETHERTYPE_MXOE
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
 from mxwire.protocol.counters import Counter
-from mxwire.wire.codec import codec_of
-from mxwire.wire.dialect import MXOE
-from mxwire.wire.packets import Announcement
 from tests.forked import ROOT, program
 from tests.host.agents import echo
 
@@ -28,8 +22,6 @@ from .commands import INTERRUPTED, mxwire, running, start
 from .namespaces import Laboratory, Port
 
 PATIENCE = 60.0
-FORGED = 1500
-"""Announcements, more than a peer table has room for."""
 
 
 @pytest.fixture
@@ -173,31 +165,3 @@ with Host.open(sys.argv[1], name="theirs") as host:
     assert refused.code == 2 and refused.out == ""
     (line,) = refused.err.splitlines()
     assert f"{near.interface}: process {process.pid} (python" in line and "user 65534) has a host" in line
-
-
-def test_forged_announcements_end_no_conversation_and_hide_no_host(echoing):
-    """R-DISC-05: the table is full, and a partner of each process, a new host, and one index for all stay."""
-    start, far = echoing
-    for number in (1, 2):
-        start(number)
-    with far.namespace.inside():
-        host = Host.open(far.interface, name="beta")
-        forger = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_MXOE))
-        forger.bind((far.interface, ETHERTYPE_MXOE))
-    with host, forger:
-        endpoint = host.open_endpoint()
-        partners = [endpoint.connect("alpha", number, timeout=PATIENCE) for number in (1, 2)]
-        for number in range(FORGED):
-            forged = Announcement(dst_mac=BROADCAST, src_mac=far.address, nic_id_hi=0x0600, nic_id_lo=number, serial=1)
-            forger.send(codec_of(MXOE).build(forged))
-            if number % 50 == 0:
-                for partner in partners:
-                    endpoint.send(partner, b"still there", number, timeout=PATIENCE)
-                    assert bytes(endpoint.receive(number, timeout=PATIENCE)) == b"still there"
-        new = dataclasses.replace(forged, nic_id_hi=0x0200)
-        forger.send(codec_of(MXOE).build(new))
-        forger.settimeout(PATIENCE)
-        while forger.recv(2000)[:6] != bytes.fromhex(f"0200{FORGED - 1:08x}"):
-            pass
-        counters = host.core.node.counters
-        assert counters[Counter.RECV_NACK_LIB] == counters[Counter.DROP_BAD_PEER_INDEX] == 0
