@@ -31,10 +31,10 @@ from mxwire.protocol.counters import Counter
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.report.document import Table
 from mxwire.report.state import state_blocks
+from tests.waiting import until
 
 from .agents import agent_on, agent_program, echo, interface_name
 from .conftest import PATIENCE
-from .test_threads import until
 
 
 @pytest.fixture

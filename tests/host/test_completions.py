@@ -17,10 +17,10 @@ from mxwire.host.waits import PendingNext
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.units import MILLISECOND
+from tests.waiting import until
 
 from .conftest import PATIENCE, Pair, without_agent
 from .test_async import connected
-from .test_threads import until
 
 
 class QueuePair(Pair):

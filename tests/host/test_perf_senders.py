@@ -17,6 +17,7 @@ from mxwire.host.stall import SLICE
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Partner
 from mxwire.wire.numbers import DEFAULT_KEY
+from tests.waiting import until
 
 from .conftest import PATIENCE
 
@@ -175,10 +176,7 @@ def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(stage):
     with stage.host("alpha") as second:
         endpoint = second.open_endpoint(0, DEFAULT_KEY)
         endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
-        end = time.monotonic() + PATIENCE
-        while not slave.reasons and time.monotonic() < end:
-            time.sleep(0.01)
-        assert "endpoint 0 has restarted" in slave.reasons[0]
+        assert "endpoint 0 has restarted" in until(lambda: slave.reasons)[0]
         assert measured(endpoint, AFTERWARDS) == EXPECTED
 
 

@@ -10,7 +10,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from mxwire.host.sharing import MachineSharing
 from mxwire.host.state_socket import StateServer, read_states
 from mxwire.link import MemoryNetwork
 from mxwire.link.runtime import runtime_folder
+from tests.waiting import until
 
 from .conftest import PATIENCE
 from .test_sharing import other_process
@@ -53,14 +54,6 @@ def hosts() -> Iterator[tuple[Host, Host]]:
         yield alpha, beta
 
 
-def eventually(condition: Callable[[], Any]) -> Any:
-    limit = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-    return found
-
-
 def test_a_host_reports_its_endpoints_partners_and_queues(hosts):
     alpha, _beta = hosts
     (endpoint,) = alpha._endpoints.values()
@@ -72,7 +65,7 @@ def test_a_host_reports_its_endpoints_partners_and_queues(hosts):
         found = {each["host"]: each for each in read_states()}
         return found["beta:0"]["endpoints"][0]["unexpected_bytes"] == 100 and found
 
-    found = eventually(unexpected)
+    found = until(unexpected)
     one, two = found["alpha:0"], found["beta:0"]
     assert one["pid"] == os.getpid() and one["dialect"] == "mxoe" and one["peers"] == 1
     assert one["interfaces"][0]["interface"] == "a" and one["interfaces"][0]["counters"]["Send Small"] == 1
@@ -96,7 +89,7 @@ def test_an_unacked_message_shows_its_transmissions_and_its_timer(hosts):
         ours = next(each for each in read_states() if each["host"] == "alpha:0")["endpoints"][0]
         return ours["partners"][0]["unacked"] == 1 and ours
 
-    ours = eventually(waiting)
+    ours = until(waiting)
     (partner,) = ours["partners"]
     assert partner["oldest_transmissions"] >= 1 and partner["large_sends"] == 1 and ours["rendezvous"] == 1
     assert 0 <= partner["oldest_retransmission_in_ns"] <= 1_000_000_000
@@ -158,7 +151,7 @@ def test_a_stopped_process_is_reported_and_keeps_its_socket(runtime, monkeypatch
         (found,) = read_states()
         assert found == {"pid": process.pid, "error": "does not answer (timed out)"}
         os.kill(process.pid, signal.SIGCONT)
-        assert eventually(lambda: next(iter(read_states())).get("host")) == "delta:0"
+        assert until(lambda: next(iter(read_states())).get("host")) == "delta:0"
 
 
 def test_hostile_clients_neither_stop_the_host_nor_other_clients(hosts, monkeypatch):
@@ -176,7 +169,7 @@ def test_hostile_clients_neither_stop_the_host_nor_other_clients(hosts, monkeypa
                     client.sendall(b"\xff" * 65536)
         with socket.socket(socket.AF_UNIX) as silent:
             silent.connect(address)
-            assert eventually(lambda: {each.get("host") for each in read_states()} == {"alpha:0", "beta:0"})
+            assert until(lambda: {each.get("host") for each in read_states()} == {"alpha:0", "beta:0"})
     assert not alpha.closed
 
 

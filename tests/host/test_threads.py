@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,16 +15,9 @@ import pytest
 from mxwire.host import Host, HostClosedError, HostError
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Request, Status
+from tests.waiting import until
 
 from .conftest import PATIENCE, Pair, without_agent
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait without touching the host."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.001)
 
 
 def test_many_threads_wait_at_one_endpoint(pair):

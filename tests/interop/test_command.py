@@ -9,13 +9,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
 from mxwire.interop.result import InteropReport
 from tests.cli.support import ROOT, mxwire
+from tests.waiting import until
 
 SMALL = (
     "--implementation",
@@ -160,9 +160,7 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_that_runs(tmp_path):
         start_new_session=True,
     )
     captures = folder / "captures"
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not (captures.is_dir() and len(list(captures.iterdir())) > 20):
-        time.sleep(0.05)
+    until(lambda: captures.is_dir() and len(list(captures.iterdir())) > 20)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
@@ -175,7 +173,4 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_that_runs(tmp_path):
     kept = {each.capture for each in report.cells if each.capture is not None}
     assert kept == {each.name for each in captures.iterdir()}, "what was played is told"
     # The server that forks the workers notices the end of the command by itself.
-    end = time.monotonic() + 30
-    while time.monotonic() < end and running_in(process.pid):
-        time.sleep(0.05)
-    assert running_in(process.pid) == []
+    until(lambda: not running_in(process.pid))

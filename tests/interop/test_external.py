@@ -17,6 +17,7 @@ from mxwire.interop.external_programs import ExternalPrograms, ProgramError, sta
 from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.roles import EndpointAddress, UnplayableCase
 from mxwire.wire.numbers import DEFAULT_KEY
+from tests.waiting import until
 
 PYTHON = sys.executable
 
@@ -24,13 +25,6 @@ PYTHON = sys.executable
 def external(*programs: ProgramDescription) -> ExternalHost:
     ours = implementation_by_name("open-mx-1.5")
     return ExternalHost(ours, ours, "x:0", None, {each.role: each for each in programs})
-
-
-def until(condition) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def gone(process: int) -> bool:

@@ -7,13 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from mxwire.myriexpress.build import Installation, build
 from mxwire.myriexpress.launch import environment
+from tests.waiting import until
 
 from .conftest import SOURCES
 from .mpi_hosts import ADDRESSES, Hosts
@@ -152,10 +152,7 @@ def test_a_library_that_cannot_start_refuses_a_domain_in_one_line(
 
 def listens(server: subprocess.Popen[str]) -> None:
     """Wait until fi_pingpong listens at its port; at first, its process is still in the namespace of the test."""
-    end = time.monotonic() + LONGEST
-    while not re.search(":B9E8 [0-9A-F:]+ 0A ", Path(f"/proc/{server.pid}/net/tcp").read_text()):
-        assert server.poll() is None and time.monotonic() < end, server.args
-        time.sleep(0.01)
+    until(lambda: re.search(":B9E8 [0-9A-F:]+ 0A ", Path(f"/proc/{server.pid}/net/tcp").read_text()))
 
 
 @_missing("fi_pingpong")

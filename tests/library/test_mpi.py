@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ from mxwire.link.faults import Faults
 from mxwire.myriexpress.build import Installation
 from tests.live.faulty_cable import FaultyCable
 from tests.live.namespaces import Laboratory, missing
+from tests.waiting import until
 
 from .conftest import SOURCES
 from .mpi_hosts import ENVIRONMENT, MPIS, Hosts, Mpi, compile_mpi, processes_of
@@ -114,10 +114,7 @@ def test_a_killed_rank_ends_the_job(mpi: Mpi, program: str, hosts: Hosts, moment
     """Nothing hangs; no process is left, nor memory, except segments of MPICH's own, which the documentation names."""
     hosts.left()
     assert hosts.mpirun(mpi, 2, program, moment).returncode
-    end = time.monotonic() + 10
-    while processes := processes_of(program):
-        assert time.monotonic() < end, processes
-        time.sleep(0.05)
+    until(lambda: not processes_of(program))
     of_mpich = "mpich_shm_" if mpi.name == "mpich" else "nothing"
     assert not [each for each in hosts.left() if not each.startswith(of_mpich)]
 

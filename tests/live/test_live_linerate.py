@@ -31,6 +31,7 @@ from mxwire.link.interface import read_interface
 from mxwire.link.xdp import XdpLink, XdpSender
 from mxwire.units import MILLISECOND, SECOND
 from tests.captures import write_capture
+from tests.waiting import until
 
 from . import bpf
 from .commands import CLI, INTERRUPTED, Running, mxwire, start
@@ -442,15 +443,9 @@ def test_a_killed_sink_releases_queue_and_program(xdp_wire: Cable) -> None:
         running.until('"listening"')
         running.process.kill()
         running.process.wait()
-        end = time.monotonic() + 60
-        while True:
-            try:
-                with receiver.namespace.inside():
-                    XdpLink.open(receiver.interface).close()
-                break
-            except LinkError:
-                assert time.monotonic() < end
-                time.sleep(0.01)
+        until(lambda: "prog/xdp" not in receiver.namespace.ip("link", "show", "dev", receiver.interface))
+        with receiver.namespace.inside():
+            XdpLink.open(receiver.interface).close()
 
 
 # Tests: what they report, never how fast.
@@ -567,7 +562,7 @@ def test_an_interrupted_test_keeps_its_results(ports: Cable) -> None:
     last = json.loads(running.until('"summary"'))
     assert running.process.wait(60) == INTERRUPTED
     assert not last["complete"] and last["ended"] == "interrupted" and last["results"] >= 1
-    _wait_until_alone(receiver)
+    until(lambda: _no_sink(receiver))
 
 
 @pytest.mark.parametrize("via", ["packet", "kernel"])
@@ -583,7 +578,7 @@ def test_a_test_whose_interface_goes_down_is_incomplete(laboratory: Laboratory, 
     last = json.loads(running.until('"summary"'))
     assert running.process.wait(60) == 1
     assert not last["complete"] and ("down" in last["ended"] or "does not answer" in last["ended"])
-    _wait_until_alone(receiver)
+    until(lambda: _no_sink(receiver))
     assert "prog/xdp" not in receiver.namespace.ip("link", "show", "dev", receiver.interface)
 
 
@@ -593,7 +588,7 @@ def test_a_killed_test_takes_its_sink_with_it(ports: Cable) -> None:
     running = start(sender, "linerate test loss", "--to", far, "--json", "--duration", "5")
     running.until('"begin"')
     running.process.kill()
-    _wait_until_alone(receiver)
+    until(lambda: _no_sink(receiver))
 
 
 def test_the_sink_of_a_test_that_has_ended_does_not_start(ports: Cable) -> None:
@@ -602,13 +597,6 @@ def test_the_sink_of_a_test_that_has_ended_does_not_start(ports: Cable) -> None:
     other = "1"
     done = mxwire(receiver, "linerate sink", "--with-parent", other)
     assert (done.code, done.out) == (INTERRUPTED, "")
-
-
-def _wait_until_alone(port: Port) -> None:
-    end = time.monotonic() + 60
-    while not _no_sink(port):
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_mistakes_of_tests_are_one_line(ports: Cable) -> None:

@@ -29,6 +29,7 @@ from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import FEW
 from mxwire.link.sendmmsg import BatchSender
 from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
+from tests.waiting import until
 
 from . import bpf
 from .links import LONG, AnyLink, own_cable, raw_socket, receive
@@ -182,12 +183,12 @@ def test_a_few_frames_come_and_go_by_themselves(links: Pair, cable: tuple[Port, 
             for each in foreign:
                 raw.send(each)
     found: list[bytes] = []
-    until = time.monotonic() + LONG
-    while len(found) < len(wanted) and time.monotonic() < until:
+    end = time.monotonic() + LONG
+    while len(found) < len(wanted) and time.monotonic() < end:
         more = other.receive_few()
         found += contents(more) if isinstance(more, FrameBatch) else more
     assert found == wanted
-    assert _until(lambda: not other.receive_few() and other.statistics().foreign == 4 * len(foreign))
+    until(lambda: not other.receive_few() and other.statistics().foreign == 4 * len(foreign))
     assert other.statistics() == LinkStatistics(received=len(wanted), foreign=4 * len(foreign))
     assert one.statistics() == LinkStatistics(sent=len(wanted), refused=4)
 
@@ -388,8 +389,8 @@ def test_an_interface_that_goes_down_causes_no_busy_loop(own_links: Pair, own_ca
     own_cable[1].down()
     # An AF_XDP socket reports nothing, which is as good.
     assert readable(link, LONG if isinstance(link, PacketLink) else 0) == isinstance(link, PacketLink)
-    until = time.monotonic() + LONG
-    while readable(link) and time.monotonic() < until:
+    end = time.monotonic() + LONG
+    while readable(link) and time.monotonic() < end:
         assert len(link.receive(0)) == 0
     assert not readable(link)
 
@@ -429,20 +430,11 @@ def test_an_interface_that_goes_down_and_up_continues(
     assert other.statistics() == LinkStatistics(refused=count)
     own_cable[1].up()
     sent = numbered(other.address, count)
-    assert _send_until_taken(one, sent)
+    # A veth pair passes frames a moment after its end is up.
+    until(lambda: one.send(batch(sent)) == len(sent))
     assert receive(other, count)[:count] == sent
     assert other.send(batch(numbered(one.address, count))) == count
     assert receive(one, count) == numbered(one.address, count)
-
-
-def _send_until_taken(link: AnyLink, frames: list[bytes]) -> bool:
-    """A veth pair passes frames a moment after its end is up."""
-    until = time.monotonic() + LONG
-    while time.monotonic() < until:
-        if link.send(batch(frames)) == len(frames):
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_an_interface_may_be_opened_while_it_is_down(own_cable: tuple[Port, Port]) -> None:
@@ -451,8 +443,8 @@ def test_an_interface_may_be_opened_while_it_is_down(own_cable: tuple[Port, Port
         assert len(other.receive(0.05)) == 0
         own_cable[1].up()
         # A veth pair passes frames a moment after its end is up, and may take some before that it drops.
-        received, until = [], time.monotonic() + LONG
-        while not received and time.monotonic() < until:
+        received, end = [], time.monotonic() + LONG
+        while not received and time.monotonic() < end:
             one.send(batch([frame(BROADCAST)]))
             received = receive(other, 1, 0.01)
         assert received[:1] == [frame(BROADCAST)]
@@ -469,9 +461,9 @@ def test_a_deleted_interface_is_reported_as_gone(
         assert len(one.receive(0.05)) == 0
     late = threading.Timer(0.05, own_cable[0].delete)
     late.start()
-    until = time.monotonic() + LONG
+    end = time.monotonic() + LONG
     with pytest.raises(LinkError, match=r"^veth0: the interface is gone$"):
-        while time.monotonic() < until:
+        while time.monotonic() < end:
             one.receive(timeout)
     late.join()
     assert one.send(batch([frame(BROADCAST)])) == 0
@@ -491,7 +483,8 @@ def test_hosts_on_a_bridge_receive_their_frames(laboratory: Laboratory) -> None:
     first, second, third = links
     assert [each.mtu for each in links] == [9000] * 3
     announcement = frame(BROADCAST, first.address)
-    assert _until(lambda: _heard(first, announcement, second) and _heard(first, announcement, third))
+    # A bridge forwards nothing before its ports have learnt.
+    until(lambda: _heard(first, announcement, second) and _heard(first, announcement, third))
     sent = numbered(second.address, 30, 9014, sender=first.address)
     assert first.send(batch(sent)) == 30
     received: list[bytes] = []
@@ -508,15 +501,6 @@ def test_hosts_on_a_bridge_receive_their_frames(laboratory: Laboratory) -> None:
 def _heard(link: AnyLink, what: bytes, by: PacketLink) -> bool:
     link.send(batch([what]))
     return what in receive(by, 1, wait=0.1)
-
-
-def _until(happens: Callable[[], bool]) -> bool:
-    """A bridge forwards nothing before its ports have learnt."""
-    end = time.monotonic() + LONG
-    while time.monotonic() < end:
-        if happens():
-            return True
-    return False
 
 
 # Closing.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, closing
 
 import pytest
@@ -13,6 +12,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
 from mxwire.link.faults import Faults
+from tests.waiting import until
 
 from .faulty_cable import FaultyCable
 from .hosts import PATIENCE
@@ -115,9 +115,6 @@ def test_a_cable_passes_frames_on_with_its_faults(laboratory: Laboratory) -> Non
             assert (arrived == [frame] * count) == (not faults.corrupt)
         cable.change(Faults(loss=1.0))
         one.send(FrameBatch.from_frames([frame] * 10))
-        end = time.monotonic() + PATIENCE
-        while cable.counts()["frames"] < 40:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: cable.counts()["frames"] >= 40)
         assert cable.counts() == {"frames": 40, "lost": 10, "duplicated": 10, "reordered": 0, "corrupted": 10}
         assert not len(two.receive(0.0))

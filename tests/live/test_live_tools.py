@@ -24,6 +24,7 @@ from mxwire.link import PacketLink
 from tests.cli.support import Run
 from tests.cli.support import mxwire as run_here
 from tests.forked import ROOT
+from tests.waiting import until
 
 from .commands import PROGRAM, Running, mxwire, running, start
 from .hosts import open_endpoint, open_host
@@ -158,9 +159,7 @@ def test_discover_finds_no_host_where_only_a_file_names_hosts(silent, tmp_path):
 def test_an_interrupted_discover_lists_the_hosts_so_far(silent):
     with Recorder(silent) as recorder:
         process = start(silent, "discover", "--duration", PATIENCE)
-        while not recorder.frames:
-            assert process.process.poll() is None
-            time.sleep(0.02)
+        until(lambda: recorder.frames)
     done = process.finish(signal.SIGINT)
     assert done.code == 130 and "no host was found" in done.err
 
@@ -262,8 +261,7 @@ def test_capture_writes_frames_with_names_and_statistics(served, tmp_path):
     file = tmp_path / "trace.pcapng"
     with capturing(served[1], "-w", file, "--comment", "a test", "--json") as process:
         talk(served[1])
-        while len(decoded(file)) < 12:
-            time.sleep(0.05)
+        until(lambda: len(decoded(file)) >= 12)
         done = process.finish(signal.SIGINT)
     assert done.code == 130
     [summary] = done.objects

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from mxwire.link.bpf_code import XdpAction, give
 from mxwire.link.umem import CHUNK, SHORT_CHUNK, BindFlag, XdpSocket
 from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
+from tests.waiting import until
 
 from . import bpf
 from .links import LONG, own_cable, raw_socket, receive
@@ -266,9 +266,7 @@ def test_frames_built_for_an_interface_that_is_down_never_leave(own_cable: tuple
             assert one.send_few([frame(other.address)]) == 0
         own_cable[0].up()
         sent = numbered(other.address, 20, first=9000)
-        until = time.monotonic() + LONG
-        while one.send(batch(sent)) < 20 and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: one.send(batch(sent)) == 20)
         assert receive(other, 20) == sent
         assert receive(other, 1, wait=0.05) == []
 
@@ -375,10 +373,8 @@ def test_a_program_that_was_detached_is_reported(cable: tuple[Port, Port], timeo
     with opened(cable[0]) as link:
         assert link._attachment is not None
         kernel._bpf(DETACH, kernel._attributes("I", link._attachment.descriptor))  # type: ignore[arg-type]
-        until = time.monotonic() + LONG
         with pytest.raises(LinkError, match="veth0: another program has detached the BPF program"):
-            while time.monotonic() < until:
-                link.receive(timeout)
+            until(lambda: len(link.receive(timeout)))
 
 
 def descriptors() -> int:
