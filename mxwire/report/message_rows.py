@@ -17,17 +17,15 @@ from mxwire.analysis.conversations.message_rows import MessageGroup
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.settled_messages import KINDS, LIBACK
 from mxwire.report.compact import compact
+from mxwire.report.frame_json import seconds_since
 from mxwire.report.json_line import plain_line
 from mxwire.report.messages import MessageLayout, endpoints_of, message_record
 from mxwire.report.text_columns import chosen, constant, decimals, described, rows_of, seconds_column
-from mxwire.units import SECOND
 from mxwire.wire.numbers import NUMBER_MASK
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
 
-_EXACT: Final = 1 << 53
-"""Integers below it are exact as floating-point numbers."""
 _TEXTS: Final = 1 << 17
 """Number of texts that are kept: two kinds of each direction between tens of thousands of hosts."""
 _OF_FLOW: Final = (
@@ -98,7 +96,7 @@ def row_json(
     rows = group.rows
 
     def head(flow: Flow, kind: str) -> str:
-        message = CapturedMessage(0, flow, "TINY" if kind == "TINY" else "SMALL", 0, 0, 0, 0, 0)
+        message = CapturedMessage(0, 0, 0, 0, flow, "TINY" if kind == "TINY" else "SMALL", 0, 0)
         record = message_record(message, names)
         return plain_line(compact({key: record[key] for key in _OF_FLOW}))[1:-1]
 
@@ -107,8 +105,6 @@ def row_json(
         f'{{{named}"message":%d,%s,"sequence":%d,"length":%d,"match":"0x%016x","start_ns":%d,"start_relative_s":%r,'
         '"sender":"acked","receiver":"received","frames":[[%d,%d]],"ack_ns":%d,"ack_frame":%d%s}'
     )
-    passed: NDArray[np.int64] = rows["time_ns"] - start_ns
-    exact = not len(passed) or int(np.abs(passed).max()) < _EXACT
     how = np.where(rows["ack_kind"] == LIBACK, ',"ack_how":"liback"', "")
     frame = rows["frame"].tolist()
     heads, which = flow_texts.of(group, names, head)
@@ -119,7 +115,7 @@ def row_json(
         rows["length"].tolist(),
         rows["match"].tolist(),
         rows["time_ns"].tolist(),
-        (passed / SECOND).tolist() if exact else [each / SECOND for each in passed.tolist()],
+        seconds_since(rows["time_ns"], start_ns),
         *(frame, frame, rows["settled_ns"].tolist(), rows["ack_frame"].tolist(), how.tolist()),
     )
     return list(map(template.__mod__, zip(*columns, strict=True)))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, Literal
 
 from mxwire.analysis.conversations.ranges import Ranges
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations.partners import Flow
-from collections.abc import Iterable
-from heapq import heappop, heappush
 
 Kind = Literal["TINY", "SMALL", "MEDIUM", "RNDV"]
 How = Literal["piggyback", "liback"]
@@ -24,74 +24,64 @@ RUNS_KEPT: Final = 4096
 """Maximum number of runs of consecutive frame numbers that are remembered per message."""
 REPEATS_KEPT: Final = 256
 """Maximum number of retransmissions and re-requests that are remembered with their times, per message."""
-_NO_RUNS: Final[list[int]] = []
-"""Shared by messages with a single run, because most have only one and a list each would burden the garbage
-collector."""
 FLYING: Final = 0
 SETTLED: Final = 1
 REPORTED: Final = 2
 
 
+@dataclass(slots=True, eq=False)
 class Acknowledgement:
     """A frame that acknowledged one or more messages."""
 
-    __slots__ = ("effective", "frame", "how", "time_ns")
-
-    def __init__(self, frame: int, time_ns: int, how: How, effective: bool) -> None:
-        self.frame = frame
-        self.time_ns = time_ns
-        self.how: How = how
-        self.effective = effective
-        """False if the sender must refuse the frame because it names no session (R-CON-12)."""
+    frame: int
+    time_ns: int
+    how: How
+    effective: bool
+    """False if the sender must refuse the frame because it names no session (R-CON-12)."""
 
 
+@dataclass(slots=True, eq=False)
 class Refusal:
     """A nack of a message, of its NOTIFY, or of a request to pull it."""
 
-    __slots__ = ("frame", "reason", "time_ns")
-
-    def __init__(self, frame: int, time_ns: int, reason: str) -> None:
-        self.frame = frame
-        self.time_ns = time_ns
-        self.reason = reason
-        """Name of the nack type in the specification."""
+    frame: int
+    time_ns: int
+    reason: str
+    """Name of the nack type in the specification."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class NumberedEntry:
     """A holder of a sequence number: a message, or the NOTIFY at the end of a large one."""
 
-    __slots__ = ("ack", "first_ns", "last_ns", "nack", "piggyack", "position", "refused_ack")
-
     position: int
+    """Sequence number, extended beyond 14 bits; -1 if the announcement of the message was not seen."""
     first_ns: int
-    last_ns: int
-    ack: Acknowledgement | None
+    piggyack: int
+    last_ns: int = field(init=False)
+    ack: Acknowledgement | None = field(default=None, init=False)
     """The first acknowledgement that the sender had to accept."""
-    refused_ack: Acknowledgement | None
+    refused_ack: Acknowledgement | None = field(default=None, init=False)
     """The first acknowledgement that the sender had to refuse."""
-    nack: Refusal | None
+    nack: Refusal | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with the time of the first frame."""
+        self.last_ns = self.first_ns
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Notice(NumberedEntry):
     """The NOTIFY of a large message."""
 
-    __slots__ = ("duplicates", "frame", "message", "nacks", "total_length", "transmissions")
-
-    def __init__(
-        self, message: CapturedMessage, position: int, frame: int, time_ns: int, total: int, piggyack: int
-    ) -> None:
-        self.message = message
-        self.position = position
-        self.frame = frame
-        """Number of the first frame that carried the NOTIFY."""
-        self.first_ns = self.last_ns = time_ns
-        self.total_length = total
-        """Number of bytes received, as reported by the puller."""
-        self.piggyack = piggyack
-        self.transmissions = 1
-        self.duplicates = 0
-        self.nacks = 0
-        self.ack = self.refused_ack = self.nack = None
+    message: CapturedMessage
+    frame: int
+    """Number of the first frame that carried the NOTIFY."""
+    total_length: int
+    """Number of bytes received, as reported by the puller."""
+    transmissions: int = 1
+    duplicates: int = 0
+    nacks: int = 0
 
     @property
     def is_refused(self) -> bool:
@@ -99,95 +89,63 @@ class Notice(NumberedEntry):
         return self.ack is None and self.nacks >= self.transmissions + self.duplicates
 
 
+@dataclass(slots=True, eq=False)
 class Repeat:
     """A retransmission of a message, or a re-request of a block."""
 
-    __slots__ = ("after_ns", "cause", "end", "explained", "frame", "longest_gap", "missing", "quiet_ns", "time_ns")
-
-    def __init__(
-        self,
-        frame: int,
-        time_ns: int,
-        after_ns: int,
-        cause: str,
-        end: int = 0,
-        missing: tuple[int, int] = (0, 0),
-        explained: bool = False,
-        quiet_ns: int | None = None,
-    ) -> None:
-        self.frame = frame
-        self.time_ns = time_ns
-        self.after_ns = after_ns
-        """Time since the previous transmission, in nanoseconds."""
-        self.cause = cause
-        """``resend`` for a message; for a request ``timer`` (R-PUL-08) or ``early`` (R-PUL-07)."""
-        self.end = end
-        """For a request: the offset of the first byte of the message after the block."""
-        self.missing, self.longest_gap = missing
-        """For a request: bytes of the block that had not been seen, and the longest contiguous gap among them."""
-        self.quiet_ns = after_ns if quiet_ns is None else quiet_ns
-        """Time without a frame before the repetition, in nanoseconds: less than ``after_ns`` if replies arrived."""
-        self.explained = explained
-        """For a request: True if a later block was completed first, and had been requested first (R-MEA-15)."""
+    frame: int
+    time_ns: int
+    after_ns: int
+    """Time since the previous transmission, in nanoseconds."""
+    cause: str
+    """``resend`` for a message; for a request ``timer`` (R-PUL-08) or ``early`` (R-PUL-07)."""
+    quiet_ns: int
+    """Time without a frame before the repetition, in nanoseconds: less than ``after_ns`` if replies arrived."""
+    end: int = 0
+    """For a request: the offset of the first byte of the message after the block."""
+    missing: int = 0
+    """For a request: bytes of the block that had not been seen."""
+    longest_gap: int = 0
+    """For a request: the longest contiguous gap among the missing bytes."""
+    explained: bool = False
+    """For a request: True if a later block was completed first, and had been requested first (R-MEA-15)."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class MessagePull:
     """The pull of a large message."""
 
-    __slots__ = (
-        "counter",
-        "duplicate_pulls",
-        "duplicate_replies",
-        "first_pull_ns",
-        "last_reply_ns",
-        "nacks",
-        "notice",
-        "offset",
-        "passed_pulls",
-        "pulls",
-        "ranges",
-        "re_requests",
-        "refusal",
-        "region",
-        "repeated_replies",
-        "replies",
-        "requested",
-        "requested_replies",
-        "requests",
-    )
-
-    def __init__(self, region: int | None, counter: int | None, offset: int) -> None:
-        self.region = region
-        self.counter = counter
-        """Use counter of the region; region and counter are None if only replies were seen."""
-        self.offset = offset
-        self.requested: int | None = None
-        """Bytes that the receiver requests: ``total_length`` of its PULLs."""
-        self.pulls = 0
-        """Number of requests, including re-requests."""
-        self.duplicate_pulls = 0
-        """Duplicates of requests, made by the network or by the capture."""
-        self.requested_replies = 0
-        """Number of replies due to all requests, including re-requests and duplicates (R-PUL-12)."""
-        self.passed_pulls: list[tuple[int, int]] = []
-        """Frame number and time of the first PULLs that passed after the PULL for a later block, although no later
-        block was complete."""
-        self.re_requests = 0
-        self.requests: list[Repeat] = []
-        """The first re-requests."""
-        self.replies = 0
-        self.repeated_replies = 0
-        """Replies with bytes transmitted before, in answer to a re-request."""
-        self.duplicate_replies = 0
-        """Replies with bytes that were seen before, without a re-request."""
-        self.ranges = Ranges()
-        """The bytes that were seen."""
-        self.first_pull_ns: int | None = None
-        self.last_reply_ns: int | None = None
-        self.notice: Notice | None = None
-        self.nacks = 0
-        self.refusal: Refusal | None = None
-        """The first nack of a PULL."""
+    region: int | None
+    counter: int | None
+    """Use counter of the region; region and counter are None if only replies were seen."""
+    offset: int
+    requested: int | None = None
+    """Bytes that the receiver requests: ``total_length`` of its PULLs."""
+    pulls: int = 0
+    """Number of requests, including re-requests."""
+    duplicate_pulls: int = 0
+    """Duplicates of requests, made by the network or by the capture."""
+    requested_replies: int = 0
+    """Number of replies due to all requests, including re-requests and duplicates (R-PUL-12)."""
+    passed_pulls: list[tuple[int, int]] = field(default_factory=list)
+    """Frame number and time of the first PULLs that passed after the PULL for a later block, although no later
+    block was complete."""
+    re_requests: int = 0
+    requests: list[Repeat] = field(default_factory=list)
+    """The first re-requests."""
+    replies: int = 0
+    repeated_replies: int = 0
+    """Replies with bytes transmitted before, in answer to a re-request."""
+    duplicate_replies: int = 0
+    """Replies with bytes that were seen before, without a re-request."""
+    ranges: Ranges = field(default_factory=Ranges)
+    """The bytes that were seen."""
+    first_pull_ns: int | None = None
+    last_reply_ns: int | None = None
+    notice: Notice | None = None
+    nacks: int = 0
+    refusal: Refusal | None = None
+    """The first nack of a PULL."""
 
     @property
     def requested_blocks(self) -> int:
@@ -203,92 +161,58 @@ class MessagePull:
         return notice is None or refusal.time_ns <= notice.first_ns or notice.is_refused
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class CapturedMessage(NumberedEntry):
     """A message from one endpoint to another, with all frames that belong to it.
 
     Times are capture times in nanoseconds.
     """
 
-    __slots__ = (
-        "abandoned_ns",
-        "bytes_seen",
-        "complete_ns",
-        "duplicates",
-        "flow",
-        "fragments",
-        "frame_count",
-        "half_seen",
-        "kind",
-        "last_sent_ns",
-        "length",
-        "match",
-        "nacks",
-        "number",
-        "pull",
-        "resends",
-        "round",
-        "run_first",
-        "run_last",
-        "runs",
-        "settled_ns",
-        "state",
-        "transmissions",
-    )
+    number: int
+    """Number of the message in the order in which messages appear in the capture, from 1."""
+    flow: Flow
+    """The endpoints, in the direction of the message."""
+    kind: Kind
+    length: int | None
+    """Length in bytes; None if unknown."""
+    match: int | None
+    """Match information, 64 bits; None if unknown."""
+    last_sent_ns: int = field(init=False)
+    complete_ns: int | None = None
+    """Time of the frame with the last missing bytes; None if bytes were not seen."""
+    runs: list[int] | None = None
+    """First and last frame number of each run of its frames except the latest; None if there are none, because most
+    messages have a single run, and a list each would burden the garbage collector."""
+    run_first: int = -1
+    run_last: int = -2
+    """First and last frame number of the latest run; negative before the first frame."""
+    frame_count: int = 0
+    """Number of frames of the message: data or announcement, PULLs, replies, NOTIFY, nacks; pure acks do not
+    count."""
+    transmissions: int = 1
+    """Number of transmissions of the message, or of its announcement."""
+    duplicates: int = 0
+    """Number of duplicates of its frames, made by the network or by the capture."""
+    resends: Sequence[Repeat] = ()
+    """The first retransmissions."""
+    fragments: int = 0
+    """For a MEDIUM: the fragments seen, as bits."""
+    round: int = 0
+    bytes_seen: int = 0
+    nacks: int = 0
+    pull: MessagePull | None = None
+    """The pull of a large message; None for others."""
+    abandoned_ns: int | None = None
+    """Time at which one side was seen to have restarted before the message was finished."""
+    half_seen: tuple[str, ...] = ()
+    """Parts of the message that are missing from the capture."""
+    state: int = FLYING
+    settled_ns: int = 0
+    """Time at which it was settled."""
 
-    def __init__(
-        self,
-        number: int,
-        flow: Flow,
-        kind: Kind,
-        position: int,
-        length: int | None,
-        match: int | None,
-        time_ns: int,
-        piggyack: int,
-    ) -> None:
-        self.number = number
-        """Number of the message in the order in which messages appear in the capture, from 1."""
-        self.flow = flow
-        """The endpoints, in the direction of the message."""
-        self.kind: Kind = kind
-        self.position = position
-        """Sequence number, extended beyond 14 bits; -1 if the announcement of the message was not seen."""
-        self.length = length
-        """Length in bytes; None if unknown."""
-        self.match = match
-        """Match information, 64 bits; None if unknown."""
-        self.first_ns = self.last_ns = self.last_sent_ns = time_ns
-        self.complete_ns: int | None = None
-        """Time of the frame with the last missing bytes; None if bytes were not seen."""
-        self.piggyack = piggyack
-        self.runs: list[int] = _NO_RUNS
-        """First and last frame number of each run of its frames except the latest."""
-        self.run_first, self.run_last = -1, -2
-        """First and last frame number of the latest run; negative before the first frame."""
-        self.frame_count = 0
-        """Number of frames of the message: data or announcement, PULLs, replies, NOTIFY, nacks; pure acks do not
-        count."""
-        self.transmissions = 1
-        """Number of transmissions of the message, or of its announcement."""
-        self.duplicates = 0
-        """Number of duplicates of its frames, made by the network or by the capture."""
-        self.resends: Sequence[Repeat] = ()
-        """The first retransmissions."""
-        self.fragments = 0
-        """For a MEDIUM: the fragments seen, as bits."""
-        self.round = 0
-        self.bytes_seen = 0
-        self.ack = self.refused_ack = self.nack = None
-        self.nacks = 0
-        self.pull: MessagePull | None = None
-        """The pull of a large message; None for others."""
-        self.abandoned_ns: int | None = None
-        """Time at which one side was seen to have restarted before the message was finished."""
-        self.half_seen: tuple[str, ...] = ()
-        """Parts of the message that are missing from the capture."""
-        self.state = FLYING
-        self.settled_ns = 0
-        """Time at which it was settled."""
+    def __post_init__(self) -> None:
+        """Begin with the time of the first frame."""
+        self.last_ns = self.last_sent_ns = self.first_ns
 
     @property
     def end_ns(self) -> int:
@@ -379,7 +303,8 @@ class CapturedMessage(NumberedEntry):
         """First and last frame number of each run of its frames, ascending; at most ``RUNS_KEPT`` runs."""
         if self.run_first < 0:
             return
-        runs = sorted([*zip(self.runs[::2], self.runs[1::2], strict=True), (self.run_first, self.run_last)])
+        others = self.runs or []
+        runs = sorted([*zip(others[::2], others[1::2], strict=True), (self.run_first, self.run_last)])
         first, last = runs[0]
         for one, other in runs[1:]:
             if one > last + 1:
@@ -407,10 +332,10 @@ class CapturedMessage(NumberedEntry):
 
     def _begin_run(self, first: int, last: int) -> None:
         if self.run_first >= 0:
+            if self.runs is None:
+                self.runs = []
             if len(self.runs) >= 2 * RUNS_KEPT:
                 return
-            if not self.runs:
-                self.runs = []
             self.runs += (self.run_first, self.run_last)
         self.run_first, self.run_last = first, last
 

@@ -216,7 +216,7 @@ class NumberedTracker:
                 assert message.pull is not None
                 announce(flow.back, message, message.pull)
             state.take_replies(message)
-            notice = Notice(message, position, number, time_ns, total, ack)
+            notice = Notice(position, time_ns, ack, message, number, total)
             self._add(flow, stream, notice)
             self._end(message, notice)
         else:
@@ -365,7 +365,7 @@ def count_repeat(message: CapturedMessage, time_ns: int, number: int, ack: int) 
 
 def _note_resend(message: CapturedMessage, number: int, time_ns: int, since: int) -> None:
     if len(message.resends) < REPEATS_KEPT:
-        message.resends = (*message.resends, Repeat(number, time_ns, since, "resend"))
+        message.resends = (*message.resends, Repeat(number, time_ns, since, "resend", since))
 
 
 def _is_same(entry: NumberedEntry, content: tuple[str, int, int]) -> bool:

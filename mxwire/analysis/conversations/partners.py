@@ -155,16 +155,14 @@ class PartnerPair:
     last_ns: int = 0
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class EndpointDirection:
     """The direction from one endpoint number to another, in all sessions."""
 
-    __slots__ = ("flow", "partners", "side")
-
-    def __init__(self, partners: PartnerPair, side: int) -> None:
-        self.partners = partners
-        self.side = side
-        self.flow: Flow = None  # type: ignore[assignment]
-        """The flow of this direction in the latest conversation."""
+    partners: PartnerPair
+    side: int
+    flow: Flow = None  # type: ignore[assignment]
+    """The flow of this direction in the latest conversation."""
 
     def find(self, session: int) -> Flow | None:
         """Return the flow to the endpoint with ``session``; None if there is none yet."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -21,30 +22,25 @@ from mxwire.wire.numbers import ABANDONED_NEXT, NUMBER_MASK
 _Integers = NDArray[np.int64]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class PlainStream:
     """A stream whose numbers advance, or of which messages are reported, in a run."""
 
-    __slots__ = (
-        "acked", "flow", "forgotten", "kept", "new", "old_places", "old_positions", "sent", "stream"
-    )  # fmt: skip
-
-    def __init__(self, flow: Flow, stream: Stream) -> None:
-        self.flow = flow
-        self.stream = stream
-        self.sent = 0
-        """Number of messages in the run."""
-        self.acked: int | None = None
-        """Position below which the run acknowledges all messages; None if it acknowledges none."""
-        self.old_places: Sequence[int] = ()
-        self.old_positions: Sequence[int] = ()
-        """Places in the queue, and positions, of messages sent before the run and reported during it."""
-        self.new = 0
-        """Number of messages that are settled in the run, and reported; they begin at ``stream.acked``."""
-        self.forgotten = 0
-        """Number of oldest entries removed during the run: first entries from before the run, then entries of the
-        run."""
-        self.kept: list[int] | None = None
-        """Positions of entries whose messages were reported, after the run; None if they do not change."""
+    flow: Flow
+    stream: Stream
+    sent: int = 0
+    """Number of messages in the run."""
+    acked: int | None = None
+    """Position below which the run acknowledges all messages; None if it acknowledges none."""
+    old_places: Sequence[int] = ()
+    old_positions: Sequence[int] = ()
+    """Places in the queue, and positions, of messages sent before the run and reported during it."""
+    new: int = 0
+    """Number of messages that are settled in the run, and reported; they begin at ``stream.acked``."""
+    forgotten: int = 0
+    """Number of oldest entries removed during the run: first entries from before the run, then entries of the run."""
+    kept: list[int] | None = None
+    """Positions of entries whose messages were reported, after the run; None if they do not change."""
 
     def is_regular(self) -> bool:
         """Return whether the positions of all entries ascend, and the unacknowledged ones are consecutive and plain."""

@@ -258,7 +258,7 @@ class PullTracker:
         if len(pull.requests) < REPEATS_KEPT:
             missing = pull.ranges.missing(block.start, block.end)
             pull.requests.append(
-                Repeat(number, time_ns, since, cause, block.end, missing, _was_passed(transfer, block), quiet)
+                Repeat(number, time_ns, since, cause, quiet, block.end, *missing, _was_passed(transfer, block))
             )
         if self.state.marks is not None and len(block.cursors) < CURSORS_KEPT:
             block.cursors.append(block.start)

@@ -18,7 +18,7 @@ KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 LIBACK: Final = len(KINDS)
 REPEATED: Final = LIBACK + 1
 """Added to the kind of a frame that repeats a message."""
-LATER: Final = NumberedEntry()
+LATER: Final = NumberedEntry(-1, 0, 0)
 """Entry of a settled message whose object has not been created."""
 SETTLED: Final = np.dtype(
     [
@@ -148,7 +148,7 @@ def create_plain(
     frame: int,
 ) -> CapturedMessage:
     """Create the message of a plain frame with the number ``frame``."""
-    message = CapturedMessage(number, flow, KINDS[kind], position, length, match, time_ns, piggyack)
+    message = CapturedMessage(position, time_ns, piggyack, number, flow, KINDS[kind], length, match)
     message.complete_ns, message.bytes_seen = time_ns, length
     message.run_first = message.run_last = frame
     message.frame_count = 1

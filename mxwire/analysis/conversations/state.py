@@ -218,7 +218,7 @@ class FollowerState:
     def create(self, flow: Flow, kind: Kind, position: int, length: int | None, match: int | None) -> CapturedMessage:
         """Create a message at its first appearance."""
         self.message_count += 1
-        message = CapturedMessage(self.message_count, flow, kind, position, length, match, self.now_ns, 0)
+        message = CapturedMessage(position, self.now_ns, 0, self.message_count, flow, kind, length, match)
         self.in_flight[message.number] = message
         flow.messages[kind] += 1
         if length is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Final
 
 from mxwire.analysis.conversations.frame_marks import EARLY, GAP, OUT_OF_ORDER
@@ -21,51 +22,39 @@ _LAP: Final = NUMBER_MASK + 1
 """Positions begin one full range of sequence numbers above zero, so that none is negative."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Stream:
     """Consecutive numbers from one endpoint to another, until one side restarts (R-SEQ-01 to R-SEQ-04)."""
 
-    __slots__ = (
-        "ack_value",
-        "acked",
-        "bits",
-        "confirmed",
-        "entries",
-        "expected",
-        "first",
-        "forgotten",
-        "in_turn",
-        "last_ack",
-        "next",
-        "reported",
-        "seen",
-    )
+    first: int
+    """Position of the first number that was seen or must have been sent."""
+    bits: int
+    """The session number, in its bits of the sequence number."""
+    next: int = field(init=False)
+    """Position after the highest known one."""
+    expected: int = field(init=False)
+    """The receiver has all positions below this one, according to the capture; updated by :meth:`arrival`."""
+    confirmed: int = field(init=False)
+    """Like ``acked``, but counting only acks that the sender accepts."""
+    forgotten: set[int] = field(default_factory=set)
+    """Positions that the receiver forgot when it restarted its numbers, and that were not retransmitted since."""
+    acked: int = field(init=False)
+    """The receiver has acknowledged all positions below this one."""
+    ack_value: int = -1
+    """The last acknowledgement that advanced ``acked``, as on the wire."""
+    last_ack: Acknowledgement | None = None
+    entries: dict[int, NumberedEntry] = field(default_factory=dict)
+    reported: deque[int] = field(default_factory=deque)
+    """Positions of entries whose messages were reported."""
+    seen: int = 0
+    """Number of distinct sequence numbers seen."""
+    in_turn: bool = False
+    """True if runs found that entries are in ascending order, those that were reported first, and nothing else changed
+    the stream since."""
 
-    def __init__(self, first: int, bits: int) -> None:
-        self.bits = bits
-        """The session number, in its bits of the sequence number."""
-        self.first = first
-        """Position of the first number that was seen or must have been sent."""
-        self.next = first
-        """Position after the highest known one."""
-        self.expected = first
-        """The receiver has all positions below this one, according to the capture; updated by :meth:`arrival`."""
-        self.confirmed = first
-        """Like ``acked``, but counting only acks that the sender accepts."""
-        self.forgotten: set[int] = set()
-        """Positions that the receiver forgot when it restarted its numbers, and that were not retransmitted since."""
-        self.acked = first
-        """The receiver has acknowledged all positions below this one."""
-        self.ack_value = -1
-        """The last acknowledgement that advanced ``acked``, as on the wire."""
-        self.last_ack: Acknowledgement | None = None
-        self.entries: dict[int, NumberedEntry] = {}
-        self.reported: deque[int] = deque()
-        """Positions of entries whose messages were reported."""
-        self.seen = 0
-        """Number of distinct sequence numbers seen."""
-        self.in_turn = False
-        """True if runs found that entries are in ascending order, those that were reported first, and nothing else
-        changed the stream since."""
+    def __post_init__(self) -> None:
+        """Begin with the first number."""
+        self.next = self.expected = self.confirmed = self.acked = self.first
 
     @property
     def missing(self) -> int:
