@@ -11,12 +11,12 @@ import numpy as np
 
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.message_counter import MessageCounter
-from mxwire.ethernet import BROADCAST, mac_text
+from mxwire.ethernet import BROADCAST
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection
 from mxwire.wire.enums import NackType, hostname_text, packet_type_name
-from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
+from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import ConnectReply, ConnectRequest, HostReply
 
 _BROADCAST: Final = int.from_bytes(BROADCAST, "big")
@@ -223,13 +223,6 @@ class Inventory:
             chosen = np.flatnonzero(reasons == value)
             fault = self.faults.setdefault(Reason(value).text, Fault(0, int(decoded.batch.number[chosen[0]])))
             fault.frames += len(chosen)
-
-    def known_indexes(self, address: int) -> list[tuple[str, str]]:
-        """Return the peers of a host, each with the index of the host in the peer's table, as its frames state it."""
-        return [
-            (mac_text(peer), "unknown" if index == NO_PEER_INDEX else str(index))
-            for peer, index in sorted(self.hosts[address].known_as)
-        ]
 
 
 def _distinct(rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> tuple[list[list[int]], list[int]]:

@@ -19,24 +19,16 @@ def _of_message(name: str) -> _Getter:
     return lambda message, _: getattr(message, name)
 
 
-def _of_pull(name: str) -> _Getter:
-    return lambda message, _: None if message.pull is None else getattr(message.pull, name)
+def _via(*names: str) -> _Getter:
+    """Return a function for the value at a path of attributes; None if one of them is None."""
 
-
-def _via(first: str, second: str) -> _Getter:
     def get(message: CapturedMessage, _: Mapping[int, str]) -> Any:
-        value = getattr(message, first)
-        return None if value is None else getattr(value, second)
-
-    return get
-
-
-def _of_notice(*names: str) -> _Getter:
-    def get(message: CapturedMessage, _: Mapping[int, str]) -> Any:
-        notice: Any = None if message.pull is None else message.pull.notice
+        value: Any = message
         for name in names:
-            notice = None if notice is None else getattr(notice, name)
-        return notice
+            value = getattr(value, name)
+            if value is None:
+                return None
+        return value
 
     return get
 
@@ -91,27 +83,24 @@ _FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
     "nack_ns": ("Int64", _via("nack", "time_ns")),
     "nack_reason": ("String", _via("nack", "reason")),
     "abandoned_ns": ("Int64", _of_message("abandoned_ns")),
-    "region": ("UInt32", _of_pull("region")),
-    "region_counter": ("UInt8", _of_pull("counter")),
-    "requested": ("UInt32", _of_pull("requested")),
-    "pulls": ("UInt32", _of_pull("pulls")),
-    "re_requests": ("UInt32", _of_pull("re_requests")),
-    "duplicate_pulls": ("UInt32", _of_pull("duplicate_pulls")),
-    "replies": ("UInt32", _of_pull("replies")),
-    "repeated_replies": ("UInt32", _of_pull("repeated_replies")),
-    "duplicate_replies": ("UInt32", _of_pull("duplicate_replies")),
-    "pull_nacks": ("UInt32", _of_pull("nacks")),
-    "pull_nack_reason": (
-        "String",
-        lambda message, _: message.pull.refusal.reason if message.pull and message.pull.refusal else None,
-    ),
-    "first_pull_ns": ("Int64", _of_pull("first_pull_ns")),
-    "last_reply_ns": ("Int64", _of_pull("last_reply_ns")),
-    "notify_ns": ("Int64", _of_notice("first_ns")),
-    "notify_frame": ("UInt64", _of_notice("frame")),
-    "notify_length": ("UInt32", _of_notice("total_length")),
-    "notify_transmissions": ("UInt32", _of_notice("transmissions")),
-    "notify_ack_ns": ("Int64", _of_notice("ack", "time_ns")),
+    "region": ("UInt32", _via("pull", "region")),
+    "region_counter": ("UInt8", _via("pull", "counter")),
+    "requested": ("UInt32", _via("pull", "requested")),
+    "pulls": ("UInt32", _via("pull", "pulls")),
+    "re_requests": ("UInt32", _via("pull", "re_requests")),
+    "duplicate_pulls": ("UInt32", _via("pull", "duplicate_pulls")),
+    "replies": ("UInt32", _via("pull", "replies")),
+    "repeated_replies": ("UInt32", _via("pull", "repeated_replies")),
+    "duplicate_replies": ("UInt32", _via("pull", "duplicate_replies")),
+    "pull_nacks": ("UInt32", _via("pull", "nacks")),
+    "pull_nack_reason": ("String", _via("pull", "refusal", "reason")),
+    "first_pull_ns": ("Int64", _via("pull", "first_pull_ns")),
+    "last_reply_ns": ("Int64", _via("pull", "last_reply_ns")),
+    "notify_ns": ("Int64", _via("pull", "notice", "first_ns")),
+    "notify_frame": ("UInt64", _via("pull", "notice", "frame")),
+    "notify_length": ("UInt32", _via("pull", "notice", "total_length")),
+    "notify_transmissions": ("UInt32", _via("pull", "notice", "transmissions")),
+    "notify_ack_ns": ("Int64", _via("pull", "notice", "ack", "time_ns")),
 }
 _FRAME_NUMBERS: Final = ("ack_frame", "refused_ack_frame", "notify_frame")
 _FILE: Final[dict[str, ColumnKind]] = {"file": "String"}

@@ -101,11 +101,6 @@ def number_columns(*headings: str) -> tuple[Column, ...]:
     return tuple(Column(heading, right=True, short=short) for heading, _, short in pairs)
 
 
-def code_columns(*headings: str) -> tuple[Column, ...]:
-    """Columns of identifiers."""
-    return tuple(Column(each, code=True) for each in headings)
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table; cells may contain newlines."""

@@ -65,7 +65,7 @@ def _texts(
     times = batch.timestamp_ns[place]
     length, captured = np.maximum(batch.wire_length[place], batch.length[place]), batch.length[place]
     template = [f'{{{file.replace("%", "%%")}"frame":%d,"time_ns":%d,"time_relative_s":%r,"wire_length":%d']
-    columns: list[Sequence[object]] = [batch.number[place].tolist(), times.tolist(), _since(times, start_ns)]
+    columns: list[Sequence[object]] = [batch.number[place].tolist(), times.tolist(), seconds_since(times, start_ns)]
     columns.append(length.tolist())
 
     def add(texts: Sequence[str] | None) -> None:
@@ -92,7 +92,7 @@ def _texts(
     return list(map("".join(template).__mod__, zip(*columns, strict=True)))
 
 
-def _since(times: NDArray[np.int64], start_ns: int) -> list[float]:
+def seconds_since(times: NDArray[np.int64], start_ns: int) -> list[float]:
     """Return the seconds since the first frame, each the nearest floating-point number."""
     passed: NDArray[np.int64] = times - start_ns
     if len(passed) and int(np.abs(passed).max()) >= _EXACT:

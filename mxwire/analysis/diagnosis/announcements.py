@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,19 +25,25 @@ class ValueColumns(NamedTuple):
     place: NDArray[np.intp]
     value: NDArray[np.int64]
 
+    @classmethod
+    def joined(cls, found: list[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]]) -> ValueColumns:
+        """Return the columns of several blocks as one."""
+        if not found:
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
+        key, place, value = (np.concatenate(each) for each in zip(*found, strict=True))
+        return cls(key, place, value)
 
+
+@dataclass(slots=True)
 class Misuse:
     """Frames with a value that differs from the latest announcement."""
 
-    __slots__ = ("announced", "announced_frame", "first_ns", "frames", "numbers", "used")
-
-    def __init__(self, announced: int, announced_frame: int, used: int, first_ns: int) -> None:
-        self.announced = announced
-        self.announced_frame = announced_frame
-        self.used = used
-        self.first_ns = first_ns
-        self.frames = 0
-        self.numbers: list[int] = []
+    announced: int
+    announced_frame: int
+    used: int
+    first_ns: int
+    frames: int = 0
+    numbers: list[int] = field(default_factory=list)
 
 
 class AnnouncedValues:

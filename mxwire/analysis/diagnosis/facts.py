@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations import CapturedMessage, Follower
+from mxwire.analysis.conversations import CapturedMessage, Connect, Follower
 from mxwire.analysis.conversations.streams import stream_of
 from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
 from mxwire.analysis.diagnosis.libraries import EndpointRoute, Libraries, direction_at, direction_key
@@ -131,6 +131,13 @@ class Facts:
         """Return the nanoseconds since the first frame of the capture, of any protocol."""
         start = self.decoder.start_ns
         return time_ns - (start if start is not None else self.first_ns or 0)
+
+
+def connects_of(facts: Facts) -> Iterator[tuple[Connect, Flow]]:
+    """Yield all connects, each with the flow of its initiator."""
+    for conversation in facts.follower.conversations:
+        for connect in conversation.connects:
+            yield connect, conversation.flows[connect.side]
 
 
 def direction_of(flow: Flow) -> EndpointRoute:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Refusal
-from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
+from mxwire.analysis.diagnosis.facts import Facts, connects_of, ends, named, sender_of
 from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
@@ -18,6 +19,7 @@ from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import ENDPOINT_MAXIMUM
+from mxwire.words import count_of
 
 CLOSED: Final = Diagnosis("endpoint-closed", "connections")
 RANGE: Final = Diagnosis("endpoint-out-of-range", "connections")
@@ -27,17 +29,12 @@ KEY: Final = Diagnosis("wrong-key", "connections")
 _SEEN_KEPT: Final = 1 << 14
 
 
+@dataclass(slots=True)
 class _Refused:
-    __slots__ = ("count", "refuser", "shown", "what")
-
-    def __init__(self, refuser: Party) -> None:
-        self.refuser = refuser
-        self.count = 0
-        self.shown: list[Evidence] = []
-        self.what: Counter[str] = Counter()
+    shown: list[Evidence] = field(default_factory=list)
+    what: Counter[str] = field(default_factory=Counter)
 
     def add(self, text: str, refusal: Refusal, what: str) -> None:
-        self.count += 1
         self.what[what] += 1
         if len(self.shown) < SHOWN:
             self.shown.append(evidence(text, [refusal.frame], refusal.time_ns, "proof"))
@@ -48,7 +45,7 @@ class EndpointExaminer(Examiner):
     """Collector of refusals, and of the endpoints in use."""
 
     def __init__(self) -> None:
-        self._refused: FirstKeys[tuple[str, Party, Party], _Refused] = FirstKeys(KEPT)
+        self._refused: FirstKeys[tuple[str, Party, Party], _Refused] = FirstKeys(KEPT, _Refused)
         self._in_use: FirstKeys[int, set[int]] = FirstKeys(_SEEN_KEPT, set)
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
@@ -72,47 +69,36 @@ class EndpointExaminer(Examiner):
             self._note(pull.refusal, sender, receiver, f"the data of {named(message)} was refused", "pull")
 
     def _note(self, refusal: Refusal, refuser: Party, asking: Party, text: str, what: str) -> None:
-        known = self._refused.setdefault((refusal.reason, refuser, asking), _Refused(refuser))
-        known.add(f"{text}: {refusal.reason}", refusal, what)
+        self._refused[refusal.reason, refuser, asking].add(f"{text}: {refusal.reason}", refusal, what)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on refusals, except those because of sessions (``sessions.py``)."""
-        refused = {key: (each.count, list(each.shown), Counter(each.what)) for key, each in self._refused.items()}
+        known = {key: _Refused(list(each.shown), Counter(each.what)) for key, each in self._refused.items()}
+        refused = defaultdict(_Refused, known)
         connected = _connected(facts)
-        for conversation in facts.follower.conversations:
-            for connect in conversation.connects:
-                asking = sender_of(conversation.flows[connect.side])
-                refuser = sender_of(conversation.flows[1 - connect.side])
-                if connect.nack is None or connected.get((asking, refuser), 0) > connect.nack.time_ns:
-                    # A connect that came slightly too early and succeeded on a later attempt is harmless.
-                    continue
-                key = connect.nack.reason, refuser, asking
-                number, shown, what = refused.get(key, (0, [], Counter[str]()))
+        for connect, flow in connects_of(facts):
+            asking, refuser = ends(flow)
+            # A connect that came slightly too early and succeeded on a later attempt is harmless.
+            if connect.nack is not None and connected.get((asking, refuser), 0) <= connect.nack.time_ns:
                 text = f"a CONNECT was refused: {connect.nack.reason}"
-                shown.append(evidence(text, [connect.nack.frame], connect.nack.time_ns, "proof"))
-                what["connect"] += 1
-                refused[key] = number + 1, shown, what
-        for (reason, refuser, asking), (_, shown, what) in refused.items():
-            kinds = {"message": "message", "pull": "pull", "connect": "connect"}
-            counts = " and ".join(
-                f"{what[each]} {name}{'s' * (what[each] != 1)}" for each, name in kinds.items() if what[each]
-            )
+                refused[connect.nack.reason, refuser, asking].add(text, connect.nack, "connect")
+        for (reason, refuser, asking), each in refused.items():
+            shown, what = each.shown, each.what
+            counts = " and ".join(count_of(what[kind], kind) for kind in ("message", "pull", "connect") if what[kind])
             if reason == "ENDPT_CLOSED":
                 # An endpoint from which data is pulled has sent a message, and an endpoint that was connected to has
                 # answered.
                 was_open = what["pull"] or (asking, refuser) in connected
                 state = "is not open any more" if was_open else "is not open"
                 summary = f"{refuser} {state}: {counts} of {asking} refused"
-                yield CLOSED.found((refuser, asking), summary, shown[:SHOWN])
+                yield CLOSED.found((refuser, asking), summary, shown)
             elif reason == "BAD_ENDPT":
                 summary = f"{mac_text(refuser.address)} has no endpoint {refuser.endpoint}: {counts} refused"
-                yield RANGE.found((refuser, asking), summary, shown[:SHOWN])
+                yield RANGE.found((refuser, asking), summary, shown)
         yield from self._exhausted(refused)
         yield from _keys(facts)
 
-    def _exhausted(
-        self, refused: dict[tuple[str, Party, Party], tuple[int, list[Evidence], Counter[str]]]
-    ) -> Iterator[Finding]:
+    def _exhausted(self, refused: Iterable[tuple[str, Party, Party]]) -> Iterator[Finding]:
         limits: dict[int, int] = {}
         closed: dict[int, set[int]] = {}
         for reason, refuser, _ in refused:
@@ -139,26 +125,19 @@ class EndpointExaminer(Examiner):
 def _connected(facts: Facts) -> dict[tuple[Party, Party], int]:
     """Return the time of the last connect of two endpoints, whichever is the initiator, in both orders."""
     connects: dict[tuple[Party, Party], int] = {}
-    for conversation in facts.follower.conversations:
-        for connect in conversation.connects:
-            if connect.status == ConnectStatus.SUCCESS and connect.answered_ns is not None:
-                ends = conversation.flows[connect.side], conversation.flows[1 - connect.side]
-                one, other = sender_of(ends[0]), sender_of(ends[1])
-                for key in ((one, other), (other, one)):
-                    connects[key] = max(connects.get(key, 0), connect.answered_ns)
+    for connect, flow in connects_of(facts):
+        if connect.status == ConnectStatus.SUCCESS and connect.answered_ns is not None:
+            for key in (ends(flow), ends(flow.back)):
+                connects[key] = max(connects.get(key, 0), connect.answered_ns)
     return connects
 
 
 def _keys(facts: Facts) -> Iterator[Finding]:
     shown: dict[tuple[Party, Party], list[Evidence]] = {}
-    for conversation in facts.follower.conversations:
-        for connect in conversation.connects:
-            if connect.status != ConnectStatus.BAD_KEY:
-                continue
-            asking = sender_of(conversation.flows[connect.side])
-            target = sender_of(conversation.flows[1 - connect.side])
+    for connect, flow in connects_of(facts):
+        if connect.status == ConnectStatus.BAD_KEY:
             key = "a key that was not seen" if connect.key is None else f"key 0x{connect.key:08x}"
             text = f"{key} was answered with BAD_KEY"
-            keep(shown, (target, asking), evidence(text, [connect.frame], connect.time_ns, "proof"))
+            keep(shown, ends(flow.back), evidence(text, [connect.frame], connect.time_ns, "proof"))
     for (target, asking), kept in shown.items():
         yield KEY.found((target, asking), f"{asking} connects to {target} with the wrong key", kept)

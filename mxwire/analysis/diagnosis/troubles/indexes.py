@@ -43,19 +43,15 @@ class IndexExaminer(Examiner):
     @staticmethod
     def _columns_of(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, turned: bool) -> ValueColumns:
         """Return the values of a field by the host that uses them and the host to which it sends them."""
-        keys, places, values = [], [], []
+        found = []
         for block in decoded.columns.of(*layouts):
             good = decoded.columns.reason[block.place] == 0
             place = block.place[good]
             one, other = decoded.assignment.source[place], decoded.assignment.destination[place]
             if turned:
                 one, other = other, one
-            keys.append(pair_key(one, other))
-            places.append(place)
-            values.append(block[field][good].astype(np.int64))
-        if not keys:
-            return ValueColumns(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
-        return ValueColumns(np.concatenate(keys), np.concatenate(places), np.concatenate(values))
+            found.append((pair_key(one, other), place, block[field][good].astype(np.int64)))
+        return ValueColumns.joined(found)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on wrong indexes, and on indexes that two hosts share."""

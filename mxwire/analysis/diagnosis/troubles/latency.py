@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -31,18 +32,15 @@ _TRIPS: Final = 4096
 _PAUSE_NS: Final = 1_000_000
 _GROUP: Final = 8
 _STEP_NS: Final = 20_000
-_SHORT_MESSAGE: Final = 128
 
 
+@dataclass(slots=True)
 class _Trips:
     """The round trips of one conversation: the preceding pause and the duration of each."""
 
-    __slots__ = ("last_ns", "ping", "samples")
-
-    def __init__(self) -> None:
-        self.ping: tuple[CapturedMessage, int] | None = None
-        self.last_ns: int | None = None
-        self.samples: list[tuple[int, int, int]] = []
+    ping: tuple[CapturedMessage, int] | None = None
+    last_ns: int | None = None
+    samples: list[tuple[int, int, int]] = field(default_factory=list)
 
     def take(self, message: CapturedMessage) -> None:
         """Add the next message, in the order of first frames."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -22,14 +23,14 @@ _MANY: Final = 50
 _KEPT: Final = 4096
 
 
+@dataclass(slots=True)
 class _Rate:
-    __slots__ = ("frames", "most", "number", "second", "time_ns", "total")
-
-    def __init__(self) -> None:
-        self.total = self.number = self.most = 0
-        self.second = -1
-        self.frames: list[int] = []
-        self.time_ns = 0
+    total: int = 0
+    number: int = 0
+    most: int = 0
+    second: int = -1
+    frames: list[int] = field(default_factory=list)
+    time_ns: int = 0
 
 
 @examines(STORM)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
+from mxwire.analysis.diagnosis.facts import Facts, connects_of, ends, named
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep, seconds, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.wire.decoder import DecodedBatch
@@ -29,7 +29,7 @@ class ResendExaminer(Examiner):
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message that was retransmitted very often, or has been pulled for very long."""
-        one, other = sender_of(message.flow), sender_of(message.flow.back)
+        one, other = ends(message.flow)
         if message.transmissions > _HALF:
             keep(self._near, (one, other), evidence(f"{named(message)} was sent {message.transmissions} times"))
         pull = message.pull
@@ -60,13 +60,10 @@ class ResendExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
         near = {key: list(shown) for key, shown in self._near.items()}
-        for conversation in facts.follower.conversations:
-            for connect in conversation.connects:
-                if connect.requests > _HALF:
-                    one = sender_of(conversation.flows[connect.side])
-                    other = sender_of(conversation.flows[1 - connect.side])
-                    text = f"{count_of(connect.requests, 'CONNECT request')} with number {connect.number}"
-                    keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
+        for connect, flow in connects_of(facts):
+            if connect.requests > _HALF:
+                text = f"{count_of(connect.requests, 'CONNECT request')} with number {connect.number}"
+                keep(near, ends(flow), evidence(text, [connect.frame], connect.time_ns))
         for (one, other), shown in near.items():
             yield NEAR.found((one, other), f"{one} is about to abandon {other}", weighed(shown, "proof"))
         for (one, other), shown in self._abandoned.items():

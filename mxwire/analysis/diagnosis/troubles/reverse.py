@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage, Connect, Flow
-from mxwire.analysis.diagnosis.facts import Facts, direction_of, ends
+from mxwire.analysis.diagnosis.facts import Facts, connects_of, direction_of, ends
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
@@ -123,9 +123,8 @@ def _is_request(connect: Connect, side: int) -> bool:
 def _requested(facts: Facts) -> dict[EndpointRoute, int]:
     """Return the time of the last connect request of each endpoint."""
     requests: dict[EndpointRoute, int] = {}
-    for conversation in facts.follower.conversations:
-        for connect in conversation.connects:
-            if connect.requests:
-                direction = direction_of(conversation.flows[connect.side])
-                requests[direction] = max(requests.get(direction, 0), connect.time_ns)
+    for connect, flow in connects_of(facts):
+        if connect.requests:
+            direction = direction_of(flow)
+            requests[direction] = max(requests.get(direction, 0), connect.time_ns)
     return requests

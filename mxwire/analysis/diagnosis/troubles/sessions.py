@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage, Flow, Refusal
 from mxwire.analysis.diagnosis.announcements import AnnouncedValues, ValueColumns
@@ -23,6 +22,7 @@ from mxwire.words import count_of
 CHANGED: Final = Diagnosis("session-changed", "connections")
 BITS: Final = Diagnosis("session-number-differs", "connections")
 _LEAST: Final = 2
+_CONNECTING: Final = ("connect_request", "connect_reply")
 _NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")
 
 
@@ -59,7 +59,9 @@ class SessionExaminer(Examiner):
         """Note requested and used session numbers."""
         if decoded.located.has_destination:
             batch = decoded.batch
-            self._announced.observe(_connecting(decoded), _used(decoded), batch.timestamp_ns, batch.number)
+            announced = _numbers_of(decoded, _CONNECTING, "target_recv_seqnum_start", back=True)
+            used = _numbers_of(decoded, _NUMBERED, "lib_seqnum")
+            self._announced.observe(announced, used, batch.timestamp_ns, batch.number)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
@@ -85,39 +87,16 @@ class SessionExaminer(Examiner):
             yield BITS.found((sender, target), summary, shown)
 
 
-def _connecting(decoded: DecodedBatch) -> ValueColumns:
-    """Return the session number that each endpoint requests of its partner."""
+def _numbers_of(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, back: bool = False) -> ValueColumns:
+    """Return the session number in a field by the endpoint that uses it; ``back``: that the sender's partner uses."""
     found = []
-    for block in decoded.columns.of("connect_request", "connect_reply"):
+    for block in decoded.columns.of(*layouts):
         good = decoded.columns.reason[block.place] == 0
         if "connect_status_code" in block.names:
             good &= block["connect_status_code"] == ConnectStatus.SUCCESS
+        if "session" in block.names:
+            good &= block["session"] != NO_SESSION
         which = np.flatnonzero(good)
-        key = direction_key(decoded, block, which, back=True)
-        found.append(
-            (key, block.place[which], (block["target_recv_seqnum_start"][which] & SESSION_NUMBER_MASK).astype(np.int64))
-        )
-    return _columns_of(found)
-
-
-def _used(decoded: DecodedBatch) -> ValueColumns:
-    """Return the session number that each endpoint uses."""
-    found = []
-    for block in decoded.columns.of(*_NUMBERED):
-        good = (decoded.columns.reason[block.place] == 0) & (block["session"] != NO_SESSION)
-        which = np.flatnonzero(good)
-        found.append(
-            (
-                direction_key(decoded, block, which),
-                block.place[which],
-                (block["lib_seqnum"][which] & SESSION_NUMBER_MASK).astype(np.int64),
-            )
-        )
-    return _columns_of(found)
-
-
-def _columns_of(found: list[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]]) -> ValueColumns:
-    if not found:
-        return ValueColumns(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
-    key, place, value = (np.concatenate(each) for each in zip(*found, strict=True))
-    return ValueColumns(key, place, value)
+        numbers = (block[field][which] & SESSION_NUMBER_MASK).astype(np.int64)
+        found.append((direction_key(decoded, block, which, back=back), block.place[which], numbers))
+    return ValueColumns.joined(found)
