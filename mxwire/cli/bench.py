@@ -55,7 +55,6 @@ def command() -> None:
 @flag_option("Do not use a compiled mxwire.", "--interpreted")
 def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interpreted: bool) -> None:
     """Measure where the time goes: copies, system calls, frames, the kernel's protocols, the engine, wake-ups."""
-    end_like_interrupt()
     from mxwire.bench.path import measure_path
     from mxwire.bench.path_report import path_blocks, path_figures
 
@@ -109,7 +108,6 @@ class LogpOptions:
 @takes(LogpOptions)
 def logp(given: LogpOptions) -> None:
     """Measure L, o_s, o_r, g and G by two methods, and three bandwidths, of mxwire, TCP, UDP and bare frames."""
-    end_like_interrupt()
     opener = stage_opener(given.machine, given.memory, given.simulated, given.cable)
     from mxwire.bench.logp import expanded, logp_blocks, logp_figures, measure_logp, netgauge_text
 

@@ -20,7 +20,6 @@ from mxwire.cli.bench_options import (
 )
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.options import flag_option, integer_option
 from mxwire.errors import MxwireError
@@ -69,7 +68,6 @@ class ImbOptions:
 @takes(ImbOptions)
 def imb(options: ImbOptions) -> None:
     """Run message patterns and collectives over mxwire and TCP, in the columns of IMB or OSU."""
-    end_like_interrupt()
     from mxwire.bench.imb.patterns import BENCHMARKS, OSU, as_osu, benchmark_by_name
     from mxwire.bench.imb.rank_stage import RANKS_MAXIMUM
     from mxwire.bench.imb.study import ImbStudy, carriers_of, run_imb

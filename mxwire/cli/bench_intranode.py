@@ -9,7 +9,6 @@ import click
 
 from mxwire.cli.bench_options import BenchOptions, conduct, names_option, sizes_type
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import flag_option
 
@@ -39,7 +38,6 @@ class IntranodeOptions:
 @takes(IntranodeOptions)
 def intranode(options: IntranodeOptions) -> None:
     """Measure mechanisms that move data between two processes of this machine, in Python and in C."""
-    end_like_interrupt()
     from mxwire.bench.intranode.catalogue import MECHANISMS
     from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
     from mxwire.bench.intranode.study import EXPERIMENTS, SIZES, IntranodeStudy, run_intranode

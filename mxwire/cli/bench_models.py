@@ -20,7 +20,6 @@ from mxwire.cli.bench_options import (
 )
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import flag_option
@@ -76,7 +75,6 @@ class ModelsOptions:
 @takes(ModelsOptions)
 def models(given: ModelsOptions) -> None:
     """Compare the classic libraries (Active Messages, BIP and others) by their promises, data paths, and in time."""
-    end_like_interrupt()
     if given.table is not None:
         _print_table(int(given.table), given.names, given.bench)
         return

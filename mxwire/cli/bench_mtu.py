@@ -19,7 +19,6 @@ from mxwire.cli.bench_options import (
 )
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import flag_option
 
@@ -96,7 +95,6 @@ class MtuOptions:
 @takes(MtuOptions)
 def mtu(options: MtuOptions) -> None:
     """Measure the rates of large messages by MTU, depth of blocks, delay and coalescing, with the pull's bound."""
-    end_like_interrupt()
     from mxwire.bench.mtu import MtuStudy, run_mtu
     from mxwire.bench.report import study_blocks
 

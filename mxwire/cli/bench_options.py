@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.conflicts import conflicts, requires
+from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.option_class import option, options_class
 from mxwire.cli.options import (
@@ -228,9 +229,14 @@ def conduct(
     """Run a study, and print and write its recording, even if the recording is partial.
 
     ``measure`` is called with a function to which it passes the recording as soon as one exists. ``text`` is the output
-    instead of the blocks. The exit code is 1 for a study that ended early, and 130 after Ctrl-C.
+    instead of the blocks. A figure without data is not drawn. The exit code is 1 for a study that ended early, and 130
+    after Ctrl-C.
     """
+    end_like_interrupt()
     options.check(live=live)
+    from mxwire.bench import report
+    from mxwire.report.document import show
+
     started: list[Recording] = []
     interrupted = False
     try:
@@ -241,26 +247,6 @@ def conduct(
         interrupted, recording = True, started[0]
         recording.complete = False
     LiveLine().show("")
-    publish(options, title, recording, blocks, figures, text=text)
-    if interrupted:
-        sys.exit(130)
-    if not recording.complete:
-        sys.exit(1)
-
-
-def publish(
-    options: BenchOptions,
-    title: str,
-    recording: Recording,
-    blocks: Callable[[Recording], Iterator[Block]],
-    figures: Callable[[Recording], Iterator[PageFigure]],
-    *,
-    text: Callable[[Recording], str] | None = None,
-) -> None:
-    """Print a recording, and write the files that were requested. A figure without data is not drawn."""
-    from mxwire.bench import report
-    from mxwire.report.document import show
-
     if options.write is not None:
         recording.write(options.write)
     if options.as_json:
@@ -281,3 +267,4 @@ def publish(
         note(f"wrote {report.write_page(options.html, recording, title, content, drawn)}")
     if not recording.complete:
         note(f"partial: {recording.remarks[-1] if recording.remarks else 'interrupted by Ctrl-C'}")
+        sys.exit(130 if interrupted else 1)

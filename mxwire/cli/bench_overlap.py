@@ -8,7 +8,6 @@ import click
 
 from mxwire.cli.bench_options import BenchOptions, conduct, names_option, simulated_option, sizes_type
 from mxwire.cli.group import Command
-from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import flag_option
 
@@ -47,7 +46,6 @@ class OverlapOptions:
 @takes(OverlapOptions)
 def overlap(given: OverlapOptions) -> None:
     """Measure whether messages move while an application computes, by the way in which they progress."""
-    end_like_interrupt()
     from mxwire.bench.cost.progress import PROGRESS
     from mxwire.bench.cost.tables import table_by_name
     from mxwire.bench.overlap import EXPERIMENTS, SIDES, SIZES, ModelledOverlap, OverlapStudy, run_overlap

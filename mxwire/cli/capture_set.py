@@ -330,9 +330,10 @@ class CaptureSet:
             sys.exit(1)
 
 
-def print_result(found: Result, start_ns: int | None = None, **before: Any) -> None:
-    """Print a result as JSON, behind the keys ``before``."""
-    click.echo(json_line(before | found.record(), start_ns))
+def print_results(found: Iterable[Result], start_ns: int | None = None, **before: Any) -> None:
+    """Print results as JSON Lines, behind the keys ``before``."""
+    for each in found:
+        click.echo(json_line(before | each.record(), start_ns))
 
 
 def prepare_dataset(target: Path | None, command: str, workers: WorkerOptions) -> Path:

@@ -40,37 +40,33 @@ class CompatOptions:
 def command(options: CompatOptions) -> None:
     """Report how two hosts were built, which messages they can exchange, and what to change."""
     from mxwire.analysis.compatibility import judge_sides
-    from mxwire.cli.capture_set import print_result
+    from mxwire.cli.capture_set import print_results
     from mxwire.report.compatibility import compatibility_blocks, compatibility_results
     from mxwire.report.document import show
 
-    one, other, exchanged = _sides_of(options.first, options.second, options.pair, options.peers, options.decoding)
+    one, other, exchanged = _sides_of(options)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
     if options.as_json:
-        for each in compatibility_results(one, other, judgement, exchanged):
-            print_result(each)
+        print_results(compatibility_results(one, other, judgement, exchanged))
     else:
         show(compatibility_blocks(one, other, judgement, exchanged))
     if any(answer.word in ("no", "partly") for answer in judgement.values()):
         sys.exit(1)
 
 
-def _sides_of(
-    first: str,
-    second: str | None,
-    pair: tuple[HostChoice, HostChoice] | None,
-    peers: Path | None,
-    decoding: DecodingOptions,
-) -> tuple[Side, Side, Exchanged | None]:
+def _sides_of(options: CompatOptions) -> tuple[Side, Side, Exchanged | None]:
     """The two hosts to compare, and the messages between them if they are in one capture.
 
     Raises :class:`~mxwire.errors.MxwireError` if a capture cannot be read, or lacks a host.
     """
     from mxwire.cli.reading import refuse_twice
 
+    first, second, pair, decoding = options.first, options.second, options.pair, options.decoding
     addresses: list[int | None] = [None, None]
     if pair is not None:
-        addresses = [_address(*each, peers, decoding) for each in zip((first, second or first), pair, strict=True)]
+        addresses = [
+            _address(*each, options.peers, decoding) for each in zip((first, second or first), pair, strict=True)
+        ]
     if pair is not None and addresses[0] == addresses[1] and second is None:
         raise MxwireError(f"--pair names {pair[0]} twice: name two hosts")
     if second is None:

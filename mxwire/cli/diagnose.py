@@ -98,7 +98,7 @@ def command(options: DiagnoseOptions) -> None:
     With --on, many captures are analysed by several processes, and findings about the same hosts are merged, with the
     sum of their costs.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_result
+    from mxwire.cli.capture_set import CaptureSet, print_results
     from mxwire.report.diagnosis import blocks, merged_blocks, merged_troubles
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
@@ -114,8 +114,7 @@ def command(options: DiagnoseOptions) -> None:
         nonlocal problems
         problems += examined.problems
         if options.as_json:
-            for each in (*examined.found, examined):
-                print_result(each, origin.start_ns)
+            print_results((*examined.found, examined), origin.start_ns)
         if captures.merges:
             found.extend(examined.found)
         elif not options.as_json:
@@ -127,8 +126,7 @@ def command(options: DiagnoseOptions) -> None:
         if captures.merges:
             merged = merged_troubles(found)
             if options.as_json:
-                for each in merged:
-                    print_result(each)
+                print_results(merged)
             else:
                 show(merged_blocks(captures.title, merged))
     except BrokenPipeError:

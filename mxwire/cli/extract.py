@@ -20,8 +20,6 @@ from mxwire.errors import MxwireError, OutputError, check_regular, check_writabl
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from mxwire.analysis.conversations import CapturedMessage
     from mxwire.analysis.conversations.content import Content
 
@@ -168,9 +166,7 @@ class _PartialFile:
         """Return self."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the temporary file."""
         self._file.close()
         self._folder.cleanup()

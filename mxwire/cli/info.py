@@ -34,13 +34,13 @@ def command(
     connect requests. Repeated frames are retransmissions and duplicates of messages already seen. With a filter only
     selected frames are counted; the dialects are those of all frames.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_result
+    from mxwire.cli.capture_set import CaptureSet, print_results
     from mxwire.report.document import show
     from mxwire.report.inventory import blocks
 
     def take(contents: CaptureContents, origin: Origin) -> None:
         if as_json:
-            print_result(contents, origin.start_ns)
+            print_results([contents], origin.start_ns)
         else:
             show(blocks(contents))
 

@@ -144,7 +144,7 @@ def _write_part(folder: Path, incomplete: bool, capture: OpenCapture) -> Iterato
 
 def _list_conversations(captures: CaptureSet, inputs: shared.Inputs, as_json: bool, filters: FilterOptions) -> None:
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
-    from mxwire.cli.capture_set import print_result
+    from mxwire.cli.capture_set import print_results
     from mxwire.report.conversations import conversation_blocks
     from mxwire.report.document import Paragraph, show
     from mxwire.report.host_labels import labelled
@@ -153,8 +153,7 @@ def _list_conversations(captures: CaptureSet, inputs: shared.Inputs, as_json: bo
     def take(listed: ListedConversations, origin: Origin) -> None:
         if as_json:
             several = {"file": listed.file} if len(inputs.files) > 1 else {}
-            for each in listed.conversations:
-                print_result(each, origin.start_ns, **several)
+            print_results(listed.conversations, origin.start_ns, **several)
             return
         blocks = conversation_blocks(listed)
         if filters.by_name:

@@ -314,12 +314,12 @@ def _print_plan(options: ReplayOptions, selection: Selection, pace: Pace) -> Non
 
 
 def _print_frame(batch: FrameBatch, place: int, when: int, hurried: bool, as_json: bool) -> None:
-    from mxwire.replay.raw.player import type_name
+    from mxwire.wire.enums import packet_type_name
     from mxwire.wire.layout import TYPE_OFFSET
 
     raw = batch.frame(place)
     number, length = int(batch.number[place]), len(raw)
-    kind = type_name(raw[TYPE_OFFSET]) if length > TYPE_OFFSET else "?"
+    kind = packet_type_name(raw[TYPE_OFFSET]) if length > TYPE_OFFSET else "?"
     destination, source = mac_text(raw[DESTINATION]), mac_text(raw[SOURCE])
     if as_json:
         record: dict[str, Any] = {"event": "frame", "frame": number, "at_us": None if hurried else when / 1e3}

@@ -101,7 +101,7 @@ def command(options: StatsOptions) -> None:
 
     With --on, many captures are measured by several processes, and merged: totals per pair, durations and gaps.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_result
+    from mxwire.cli.capture_set import CaptureSet, print_results
     from mxwire.cli.reading import refuse_overwriting
     from mxwire.report.document import Heading, Paragraph, show
     from mxwire.report.pairs import MergedPairs, PairOrder, merged_blocks, pair_blocks
@@ -123,8 +123,7 @@ def command(options: StatsOptions) -> None:
     def take(measured: MeasuredCapture, origin: Origin) -> None:
         if options.as_json:
             several = {"file": measured.timed.name} if captures.merges or len(options.inputs.files) > 1 else {}
-            for each in (*measured.timed.results(), *measured.pairs):
-                print_result(each, origin.start_ns, **several)
+            print_results((*measured.timed.results(), *measured.pairs), origin.start_ns, **several)
         elif not captures.merges:
             blocks = timing_blocks(measured.timed, pair_blocks(measured, order))
             named = measured.timed.totals.messages and not options.inputs.live
@@ -138,8 +137,7 @@ def command(options: StatsOptions) -> None:
     if captures.merges:
         merged, durations, gaps = pairs.pairs(options.sort), timings.durations(), timings.gaps()
         if options.as_json:
-            for each in (*merged, *durations, *([gaps] if gaps.count else [])):
-                print_result(each)
+            print_results((*merged, *durations, *([gaps] if gaps.count else [])))
         else:
             show([Heading(captures.title), *merged_blocks(merged), *duration_blocks(durations, gaps)])
     captures.end()

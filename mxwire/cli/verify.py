@@ -70,7 +70,7 @@ def command(options: VerifyOptions) -> None:
 
     With --on, many captures are checked by several processes, and the hosts and findings of all are merged.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_result
+    from mxwire.cli.capture_set import CaptureSet, print_results
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
     from mxwire.report.rules import select
@@ -93,13 +93,12 @@ def command(options: VerifyOptions) -> None:
         if isinstance(found, BrokenRule):
             violations += found.severity == "violation"
             if options.as_json:
-                print_result(found, origin.start_ns)
+                print_results([found], origin.start_ns)
             elif options.inputs.live:
                 click.echo(str(found))
             return
         if options.as_json:
-            for each in found.results():
-                print_result(each)
+            print_results(found.results())
         if not captures.merges:
             report.title = found.limits.file
             if not options.as_json:

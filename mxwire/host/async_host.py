@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Unpack
 
 from mxwire.host.async_endpoint import AsyncEndpoint
@@ -81,8 +80,6 @@ class AsyncHost(BaseHost):
         """Return self."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the host."""
         self.close()

@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from types import TracebackType
 from typing import Any, Unpack
 
 from mxwire.errors import MxwireError
@@ -505,8 +504,6 @@ class Host(BaseHost):
         """Return self."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the host."""
         self.close()

@@ -143,7 +143,7 @@ class ClockMonitor:
 class FrameGenerator:
     """Sends the frames of ``slots`` through a link, by ``send`` if that is given, in batches of ``batch``.
 
-    ``clock`` returns monotonic ns, ``day_clock`` ns since 1970.
+    ``clock`` returns monotonic ns.
 
     The number of a frame is used only when the interface has accepted it, so a gap at the receiver is a loss behind
     the interface. :attr:`result` is valid at any time, also after an error.
@@ -158,7 +158,6 @@ class FrameGenerator:
         send: SendSlots | None = None,
         batch: int = BATCH,
         clock: Callable[[], int] = time.monotonic_ns,
-        day_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._link = link
         self._send = send or (lambda first, end: link.send(slots.frames(first, end)))
@@ -166,7 +165,6 @@ class FrameGenerator:
         self._plan = plan
         self._batch = max(plan.batch or batch, plan.burst)
         self._clock = clock
-        self._day_clock = day_clock
         self._stuck_since = 0
         self._crowded = False
         self._step_ns = 0
@@ -184,7 +182,7 @@ class FrameGenerator:
         if progress is not None:
             progress(result)
         self._rehearse()
-        monitor = ClockMonitor(clock, self._day_clock)
+        monitor = ClockMonitor(clock)
         used = time.process_time_ns()
         begun = now = clock()
         bucket = (
@@ -218,7 +216,7 @@ class FrameGenerator:
         for _ in range(_REHEARSALS):
             bucket, begun = TokenBucket(self._plan.rate, 0), self._clock()
             count = bucket.take(0, 1)
-            first = self._slots.stamp(0, 1, self._day_clock())
+            first = self._slots.stamp(0, 1, time.time_ns())
             self._send(first, first)
             self._step_ns = self._clock() - begun
             LatencyHistogram().add(bucket.lateness(0, count))
@@ -234,7 +232,7 @@ class FrameGenerator:
             if not count:
                 self._wait(now, bucket)
                 return
-        first = self._slots.stamp(result.frames, count, self._day_clock())
+        first = self._slots.stamp(result.frames, count, time.time_ns())
         sent = self._send(first, first + count)
         if bucket is not None and sent and not result.frames:
             # The first call takes up to 0.1 ms longer than others, so all later frames would seem early compared with

@@ -6,7 +6,6 @@ import math
 import select
 import socket
 import time
-from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
@@ -198,8 +197,6 @@ class RingSocket:
         """Return self."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the link."""
         self.close()

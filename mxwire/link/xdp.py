@@ -39,7 +39,6 @@ import socket
 import struct
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -406,9 +405,7 @@ class XdpSender:
         """Return self."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the sender."""
         self.close()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-from types import FrameType, TracebackType
+from types import FrameType
 
 from mxwire.host import Host
 
@@ -54,9 +54,7 @@ class HostSignals:
         self._change(True)
         self._poll()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Raise no more signals."""
         self._change(False)
         signal.signal(signal.SIGIO, signal.SIG_IGN)

@@ -8,7 +8,6 @@ import os
 import struct
 import time
 from functools import cache
-from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
@@ -51,9 +50,7 @@ class EventCounter:
         """Count."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the counter."""
         os.close(self._descriptor)
 

@@ -17,7 +17,7 @@ from mxwire.latency_histogram import LatencyHistogram
 from mxwire.link import Link, LinkError
 from mxwire.replay.raw.pace import Pace
 from mxwire.units import SECOND
-from mxwire.wire.enums import PacketType
+from mxwire.wire.enums import packet_type_name
 from mxwire.wire.layout import TYPE_OFFSET
 
 
@@ -55,7 +55,7 @@ class RawReplayResult:
 
     def answers_by_type(self) -> dict[str, int]:
         """Return the number of received frames by name of type, the most frequent first."""
-        counts = {type_name(each): int(self.answers[each]) for each in np.flatnonzero(self.answers).tolist()}
+        counts = {packet_type_name(each): int(self.answers[each]) for each in np.flatnonzero(self.answers).tolist()}
         return dict(sorted(counts.items(), key=lambda each: -each[1]))
 
     def record(self) -> dict[str, Any]:
@@ -76,14 +76,6 @@ class RawReplayResult:
             "answers": self.answers_by_type(),
             "interrupted": self.interrupted,
         }
-
-
-def type_name(number: int) -> str:
-    """Return the name of a packet type, or its number if it has none."""
-    try:
-        return PacketType(number).name
-    except ValueError:
-        return str(number)
 
 
 _SPIN_NS: Final = 1_000_000

@@ -6,9 +6,9 @@ from typing import Any
 
 from mxwire.replay.stateful.comparison import Cause, ReplayFinding
 from mxwire.replay.stateful.conversation import EndpointPair, LiveConversation
-from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations
+from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations, length_of, match_of
 from mxwire.replay.stateful.records import NUMBERED, Record, acked_by, covers, own_session
-from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackLib, Notify, Pull, PullReply, Rndv
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackLib, Notify, Pull, PullReply
 
 
 class AwaitedFrames:
@@ -119,9 +119,7 @@ def described(frame: Frame) -> str:
     """Describe a frame briefly."""
     name = type(frame).__name__
     if isinstance(frame, MESSAGES):
-        length = frame.msg_length if isinstance(frame, Rndv) else frame.length
-        match = frame.match_a << 32 | frame.match_b
-        return f"{name} of {length} bytes, match information {match:#x}"
+        return f"{name} of {length_of(frame)} bytes, match information {match_of(frame):#x}"
     if isinstance(frame, (NackLib,)):
         return f"{name}, nack type {frame.nack_type}"
     return name
