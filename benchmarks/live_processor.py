@@ -17,9 +17,13 @@ from typing import Any
 
 from contest import Benchmark, Sample, cable, run_benchmark
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.host import Endpoint, Host
 from mxwire.host.waits import PendingConnect
 from mxwire.lab.namespaces import NamespacePort
+from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.formats import PULL_REPLY
+from mxwire.wire.layout import layout_of
 from mxwire.wire.numbers import DEFAULT_KEY
 
 DIALECTS = ("mxoe", "omx:9000")
@@ -57,15 +61,21 @@ class Pair:
         self.until(lambda: greeting.done)
         self.data = [Random(seed).randbytes(LARGE) for seed in range(UNDER_WAY + 1)]
         self.buffers = [bytearray(LARGE) for _ in range(UNDER_WAY)]
+        self.links: list[Any] = [each.core.links[0] for each in self.hosts]
+        header, payload = layout_of(PULL_REPLY).header_end, dialect_by_name(dialect).reply_payload
+        head = (self.links[1].address + self.links[0].address + ETHERTYPE_MXOE.to_bytes(2, "big")).ljust(header, b"\0")
+        self.frames = [head + self.data[0][start : start + payload] for start in range(0, LARGE, payload)]
+        """Frames of the lengths of those with the data of a message."""
+        self.left = 0
 
     def turn(self) -> None:
         for each in self.hosts:
             each.core.step()
 
-    def until(self, happened: Callable[[], bool]) -> None:
+    def until(self, happened: Callable[[], bool], turn: Callable[[], None] | None = None) -> None:
         limit = time.monotonic() + _PATIENCE
         while not happened():
-            self.turn()
+            (turn or self.turn)()
             if time.monotonic() > limit:
                 raise SystemExit("the hosts do not get on")
 
@@ -100,6 +110,17 @@ class Pair:
             self.until(lambda sends=sends, receives=receives: all(each.done for each in (*sends, *receives)))  # type: ignore[misc]
             assert self.buffers[0] == self.data[first % len(self.data)]
 
+    def bare(self, count: int) -> None:
+        """Pass the data frames of messages of 4 MiB through the links alone, without the hosts."""
+        one, two = self.links
+
+        def take() -> None:
+            self.left -= len(two.receive_few())
+
+        for first in [*range(0, len(self.frames), BURST)] * count:
+            self.left = one.send_few(self.frames[first : first + BURST])
+            self.until(lambda: not self.left, take)
+
     def close(self) -> None:
         for each in self.hosts:
             each.close()
@@ -133,6 +154,7 @@ def costs(ports: tuple[NamespacePort, NamespacePort], dialect: str, quick: bool)
         yield processor("half round trip, 2 bytes in two segments", partial(pair.trips, data=[b"1", b"2"]), trips)
         yield processor("8 bytes, 64 under way", pair.tinies, (1 if quick else 100) * BURST)
         yield processor("4 MiB, 4 under way", pair.larges, (1 if quick else 10) * UNDER_WAY)
+        yield processor("4 MiB, its frames alone", pair.bare, (1 if quick else 10) * UNDER_WAY)
     finally:
         pair.close()
 

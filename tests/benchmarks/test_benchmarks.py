@@ -53,6 +53,7 @@ SERIES: dict[str, dict[str, set[str]]] = {
             "half round trip, 2 bytes in two segments",
             "8 bytes, 64 under way",
             "4 MiB, 4 under way",
+            "4 MiB, its frames alone",
         )
     },
     "local": {"half round trip within a host": {"mxwire", "socket pair", "polled socket pair", "C"}},
