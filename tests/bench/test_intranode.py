@@ -234,6 +234,24 @@ def test_a_trial_finds_the_reason_of_a_refusal(mechanism, before, prepared, reas
     assert re.fullmatch(reason, json.loads(done.stdout)["error"])
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "directions"),
+    [("heap", ("", "put, ")), ("process-file", ("", "put, ")), ("cma-get", ("",)), ("cma-put", ("",)), ("pipe", ())],
+)
+def test_a_window_is_accessed_while_its_target_never_calls(pairs, mechanism, directions):
+    """Each access has the content of its source, or the role fails; a pipe has no window without a part of both."""
+    found = pairs.pair(mechanism).play("accesses", 5000, 3)[0]
+    assert set(found) == {f"{direction}{kind}" for direction in directions for kind in ("active", "passive")}
+    assert all(time > 0 for time in found.values())
+
+
+def test_an_access_in_a_direction_that_a_mechanism_does_not_have_is_refused():
+    for name, direction, others in (("ptrace", "put", "get"), ("cma-put", "get", "put")):
+        with pytest.raises(MechanismError, match=f"it cannot {direction} data: use {others}"):
+            mechanism_named(name)(0).access(direction, Pool(8, full=False).piece(0, 8), 0)
+
+
+@pytest.mark.parametrize("by_signal", [0, 1])
 @pytest.mark.parametrize("mechanism", ["shared-buffer", "cell-queue", "pipe", "unix-stream-polled", "posix-queue"])
 def test_a_target_serves_its_window_while_it_computes(pairs, mechanism, by_signal):
     """Each side compares the data of the last access; the target runs a loop until the initiator ends."""

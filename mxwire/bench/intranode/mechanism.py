@@ -34,6 +34,7 @@ PACKET: Final = 8192
 """Bytes per message of a queue of the kernel: the default of Linux for both kinds."""
 
 Actor = Literal["both", "initiator", "agent"]
+Direction = Literal["get", "put"]
 
 
 PTRACE: Final = "ptrace attach"
@@ -52,7 +53,8 @@ class MechanismFacts:
     """Copies of the data, those in the kernel included."""
     actor: Actor
     """The side whose processor copies."""
-    one_sided: tuple[Literal["get", "put"], ...] = ()
+    one_sided: tuple[Direction, ...] = ()
+    """Directions of accesses without a part of the target; the first is that of messages."""
     bound: bool = False
     """True if a region must be registered before its data can move."""
     permission: str = "none"
@@ -238,11 +240,12 @@ class OneSided(Mechanism):
         super().join(rank, partner)
         self._flags.watch(0 if rank else partner)
 
-    def offer(self, piece: Piece) -> None:
-        """Announce a piece of this side's memory."""
+    def offer(self, piece: Piece) -> memoryview:
+        """Announce a piece of this side's memory, and return that."""
         self._flags.set(_PLACE + self.rank, self.name_of(piece))
         self._given += 1
         self._flags.set(_TOLD + self.rank, self._given)
+        return piece.view
 
     def name_of(self, piece: Piece) -> int:
         """The number by which the other side names a piece: its address, unless memory must be registered."""
@@ -265,6 +268,12 @@ class OneSided(Mechanism):
     @abstractmethod
     def move(self, piece: Piece, address: int) -> None:
         """Move data between a piece of this process and the other one's memory, in the mechanism's direction."""
+
+    def access(self, direction: Direction, piece: Piece, address: int) -> None:
+        """Put a piece, or get it; raise :class:`MechanismError` for a direction that the mechanism does not have."""
+        if direction not in self.facts.one_sided:
+            raise MechanismError(f"it cannot {direction} data: use {' or '.join(self.facts.one_sided)}")
+        self.move(piece, address)
 
     def close(self) -> None:
         """Keep nothing: the flags end with the processes."""

@@ -18,13 +18,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from mxwire.bench.intranode.catalogue import mechanism_named
 from mxwire.bench.intranode.counters import CACHE_MISSES, EventCounter, ProbedBuffer, missing_counter
 from mxwire.bench.intranode.mechanism import (
+    Direction,
     GetMechanism,
     Mechanism,
     MechanismError,
@@ -37,7 +38,7 @@ from mxwire.bench.intranode.mechanism import (
 )
 from mxwire.bench.intranode.memory import KeptPool
 from mxwire.bench.intranode.registration import PinnedPages, registration_times
-from mxwire.bench.intranode.window import AccessWindow, ServedWindow
+from mxwire.bench.intranode.window import AccessWindow, ServedWindow, WindowMechanism
 from mxwire.bench.processors import read_use
 from mxwire.errors import MxwireError
 from mxwire.lab.child import end_with_parent
@@ -214,19 +215,34 @@ def _burden(took: int, alone: int, messages: int) -> Values:
 def accesses(pair: Pair, size: int, turns: int) -> Values:
     """The time of an access to a window by its initiator: between two fences, and under a lock.
 
-    Only side 0 accesses the window while the lock is measured, and side 1 runs its loop.
+    Only side 0 accesses the window while the lock is measured, and side 1 runs its loop. Names of the second direction
+    of a mechanism begin with it. Raises :class:`MechanismError` if other content has arrived.
     """
-    mechanism, clock, found = pair.mechanism, time.perf_counter_ns, dict[str, float]()
-    if not isinstance(mechanism, OneSided):
-        return found
-    piece = pair.pool(size).piece(0, size)
-    window = AccessWindow(mechanism, piece, pair.barrier, pair.lock_file)
+    mechanism, found = pair.mechanism, dict[str, float]()
+    for direction in mechanism.facts.one_sided:
+        prefix = "" if direction == mechanism.facts.one_sided[0] else f"{direction}, "
+        pool = pair.pool(size)
+        piece = pool.piece(0, size)
+        window = AccessWindow(cast("WindowMechanism", mechanism), piece, pair.barrier, pair.lock_file)
+        times = _accessed(pair, window, direction, piece, turns)
+        found |= {prefix + name: value for name, value in times.items()}
+        if direction == "put":
+            pair.check(pool, piece, window.memory)
+        elif not pair.rank and any(piece.view):
+            raise MechanismError("a get has other content than the target's memory")
+        window.close()
+        pair.barrier()
+    return found
+
+
+def _accessed(pair: Pair, window: AccessWindow, direction: Direction, piece: Piece, turns: int) -> Values:
+    clock, found = time.perf_counter_ns, dict[str, float]()
     pair.flags.set(_STOP, 0)
     window.fence()
     begin = clock()
     for _ in range(turns):
         if not pair.rank:
-            window.access(piece)
+            window.access(direction, piece)
         window.fence()
     found["active"] = (clock() - begin) / turns
     if pair.rank:
@@ -236,12 +252,10 @@ def accesses(pair: Pair, size: int, turns: int) -> Values:
         begin = clock()
         for _ in range(turns):
             window.lock()
-            window.access(piece)
+            window.access(direction, piece)
             window.unlock()
         found["passive"] = (clock() - begin) / turns
         pair.flags.set(_STOP, 1)
-    window.close()
-    pair.barrier()
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 from mxwire.bench.intranode.mechanism import (
     PTRACE,
+    Direction,
     GetMechanism,
     MechanismError,
     MechanismFacts,
@@ -127,6 +128,13 @@ class ProcessFile(_ProcessMemory, GetMechanism):
     def move(self, piece: Piece, address: int) -> None:
         """Read the message."""
         _read(self._descriptor, piece, address)
+
+    def access(self, direction: Direction, piece: Piece, address: int) -> None:
+        """Read or write."""
+        if direction == "get":
+            self.move(piece, address)
+        elif os.pwrite(self._descriptor, piece.view, address) != piece.size:
+            raise MechanismError("a part of the memory does not exist")
 
     def close(self) -> None:
         """Close the file."""

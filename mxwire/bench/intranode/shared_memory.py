@@ -12,7 +12,7 @@ import os
 import socket
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import POLLS, Mechanism, MechanismFacts, Piece, SharedFlags
+from mxwire.bench.intranode.mechanism import POLLS, Direction, Mechanism, MechanismFacts, Piece, SharedFlags
 
 LARGEST: Final = 16 << 20
 """Longest message of the heap in bytes."""
@@ -78,6 +78,32 @@ class SharedHeap(SharedMemory):
         self._flags.wait(self._other, 1)
         self._flags.set(self._other, 0)
         return self._parts[self._other][: len(piece.view)]
+
+    # As a window: loads and stores, of which the other side notices nothing.
+
+    def offer(self, piece: Piece) -> memoryview:
+        """Build the content of this side's window, and return its memory."""
+        own = self._parts[self._own][: piece.size]
+        own[:] = piece.view
+        return own
+
+    def offered(self) -> int:
+        """Return the place of the other side's window."""
+        return self._other
+
+    def access(self, direction: Direction, piece: Piece, place: int) -> None:
+        """Load or store."""
+        window = self._parts[place][: piece.size]
+        if direction == "get":
+            piece.view[:] = window
+        else:
+            window[:] = piece.view
+
+    def report_moved(self) -> None:
+        """Do nothing: the memory stays."""
+
+    def await_moved(self) -> None:
+        """Do nothing: the memory stays."""
 
 
 class SharedBuffer(SharedMemory):

@@ -16,28 +16,49 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
-from mxwire.bench.intranode.mechanism import Mechanism, OneSided, Piece, Pool
+from mxwire.bench.intranode.mechanism import Direction, Mechanism, Piece, Pool
 
 _REQUEST: Final = struct.Struct("=QQ")
 _GET, _PUT, _END = range(3)
 _SIGNAL: Final = signal.SIGUSR1
 
 
-class AccessWindow:
-    """A side of a window over a one-sided mechanism. ``fence`` is the barrier of both sides."""
+class WindowMechanism(Protocol):
+    """A mechanism that accesses memory of the other side without a part of that side."""
 
-    def __init__(self, mechanism: OneSided, own: Piece, fence: Callable[[], None], lock_file: int) -> None:
+    def offer(self, piece: Piece) -> memoryview:
+        """Announce memory with the content of a piece, and return it."""
+
+    def offered(self) -> int:
+        """The number of the other side's memory."""
+
+    def access(self, direction: Direction, piece: Piece, address: int) -> None:
+        """Put or get a piece."""
+
+    def report_moved(self) -> None:
+        """Report the end of the accesses."""
+
+    def await_moved(self) -> None:
+        """Wait until the other side reports the end of its accesses."""
+
+
+class AccessWindow:
+    """A side of a window over a one-sided mechanism, with the content of ``own``. ``fence`` is the barrier of both
+    sides."""
+
+    def __init__(self, mechanism: WindowMechanism, own: Piece, fence: Callable[[], None], lock_file: int) -> None:
         self._mechanism, self.fence = mechanism, fence
         # A descriptor of its own per side: those inherited share one lock.
         self._lock = os.open(f"/proc/self/fd/{lock_file}", os.O_RDWR)
-        mechanism.offer(own)
+        self.memory = mechanism.offer(own)
+        """The memory of this side's window."""
         self._address = mechanism.offered()
 
-    def access(self, piece: Piece) -> None:
-        """Put the piece into the other side's memory or get it, by the mechanism's direction."""
-        self._mechanism.move(piece, self._address)
+    def access(self, direction: Direction, piece: Piece) -> None:
+        """Put the piece into the other side's memory or get it."""
+        self._mechanism.access(direction, piece, self._address)
 
     def lock(self) -> None:
         """Wait until the other side has unlocked the window, and lock it."""
