@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import mac_text
 from mxwire.report.ascii_text import cut
 from mxwire.report.summary import endpoints_text, ends_text, summary, summary_column, type_text
-from mxwire.report.text_columns import Text, chosen, constant, decimals, rows_of, seconds_column
+from mxwire.report.text_columns import Text, chosen, constant, decimals, extended, seconds_column, text_of
 from mxwire.report.times import day_text, time_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
@@ -104,11 +104,10 @@ class FrameLines:
 
         ``marks``, by position in ``places``, follow the summary in brackets.
         """
-        rows = self._rows(decoded, places)
+        text, rests = self._text(decoded, places)
         for position, mark in (marks or {}).items():
-            rows[position] += f"  [{mark}]".encode()
-        rows.append(b"")
-        return b"\n".join(rows)
+            rests[position] = f"{rests.get(position, '')}  [{mark}]"
+        return extended(text, rests)
 
     def lines(
         self, decoded: DecodedBatch, places: NDArray[np.intp], marks: Mapping[int, str] | None = None
@@ -120,8 +119,9 @@ class FrameLines:
         """
         shown = []
         noted = {position: f"  [{mark}]" for position, mark in (marks or {}).items()}
-        for position, row in enumerate(self._rows(decoded, places, _END)):
-            head, _, text = row.decode().partition(_END)
+        rows, rests = self._text(decoded, places, _END)
+        for position, row in enumerate(rows.decode().split("\n")[:-1]):
+            head, _, text = f"{row}{rests.get(position, '')}".partition(_END)
             if self._layout is not _WHOLE:
                 text = _LEADING_ZEROS.sub("match 0x", text)
             mark = noted.get(position, "")
@@ -146,8 +146,13 @@ class FrameLines:
             return head + cut(first + mark, room)
         return head + cut(text, room - len(mark)) + mark
 
-    def _rows(self, decoded: DecodedBatch, places: NDArray[np.intp], separator: str = "") -> list[bytes]:
-        """The lines of the frames at ``places`` in UTF-8, without marks; ``separator`` precedes the summary."""
+    def _text(
+        self, decoded: DecodedBatch, places: NDArray[np.intp], separator: str = ""
+    ) -> tuple[bytes, dict[int, str]]:
+        """The lines of the frames at ``places`` in UTF-8, without marks; ``separator`` precedes the summary.
+
+        The summaries that columns do not describe are apart, by position.
+        """
         layout = self._layout
         gap = constant(layout.gap)
         texts, others = summary_column(decoded, places)
@@ -156,11 +161,11 @@ class FrameLines:
             *(self._times(decoded.batch.timestamp_ns[places]), gap),
             *(self._labels(decoded, places), constant(separator), texts),
         )
-        rows = rows_of(len(places), *columns)
-        for position in others.tolist():
-            place = int(places[position])
-            rows[position] += summary(decoded.frame(place), decoded.dialect(place)).encode()
-        return rows
+        rests = {
+            position: summary(decoded.frame(place), decoded.dialect(place))
+            for position, place in zip(others.tolist(), places[others].tolist(), strict=True)
+        }
+        return text_of(len(places), *columns), rests
 
     def _labels(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> Text:
         """The hosts, endpoints and packet types of the frames at ``places``, as shown.

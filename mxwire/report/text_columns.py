@@ -2,13 +2,13 @@
 
 A column is an array of shape (n, width) with the UTF-8 of a text per row, in which zero bytes stand for nothing,
 wherever they are. So a number of any length has its place without being moved, columns are joined side by side, and
-one pass removes all zero bytes (:func:`rows_of`). Formatting a column takes some nanoseconds per row, the operator
+one pass removes all zero bytes (:func:`text_of`). Formatting a column takes some nanoseconds per row, the operator
 ``%`` takes hundreds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Final
 
@@ -120,10 +120,26 @@ def beside(count: int, *columns: Text) -> Text:
 
 def rows_of(count: int, *columns: Text) -> list[bytes]:
     """The texts of ``count`` rows, joined from columns."""
+    return text_of(count, *columns).split(b"\n")[:-1]
+
+
+def text_of(count: int, *columns: Text) -> bytes:
+    """The texts of ``count`` rows, each with a newline, as one text: an object per row takes as long as its columns."""
     parts = (*columns, constant("\n"))
     texts = []
     for start in range(0, count, _CHUNK):
         end = min(start + _CHUNK, count)
         octets = beside(end - start, *(each[start:end] if len(each) == count else each for each in parts))
         texts.append(octets[octets != 0].tobytes())
-    return b"".join(texts).split(b"\n")[:-1]
+    return b"".join(texts)
+
+
+def extended(text: bytes, rests: Mapping[int, str]) -> bytes:
+    """Append a text to some rows of :func:`text_of`, by the number of the row."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) if rests else ()
+    parts, start = [], 0
+    for row in sorted(rests):
+        end = int(ends[row])
+        parts += [text[start:end], rests[row].encode()]
+        start = end
+    return b"".join([*parts, text[start:]])

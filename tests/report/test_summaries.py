@@ -19,10 +19,12 @@ from mxwire.report.text_columns import (
     constant,
     decimals,
     described,
+    extended,
     hexadecimals,
     rows_of,
     seconds_column,
     sequence_column,
+    text_of,
 )
 from mxwire.report.times import seconds_text
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -62,6 +64,10 @@ def test_a_batch_is_described_like_its_frames(name, seed):
             line for place in places for line in FrameLines("relative", width).lines(batch, places[[place]])
         ]
         assert all(width is None or len(line) <= width for each in whole for line in each.split("\n"))
+    for marks in ({}, {0: "retransmission"}, {int(place): f"mark {place}" for place in places[: len(places) // 2 : 7]}):
+        lines = FrameLines("relative", None).lines(batch, places[::2], marks)
+        octets = FrameLines("relative", None).octets(batch, places[::2], marks)
+        assert octets == "".join(f"{each}\n" for each in lines).encode()
 
 
 def test_seconds_of_many_durations_are_those_of_each():
@@ -101,6 +107,13 @@ def test_columns_side_by_side_are_the_texts_one_after_another(rows, same):
     numbers, texts = np.array([number for number, _ in rows], np.int64), [text for _, text in rows]
     found = rows_of(len(rows), described(hex, numbers), constant(same), chosen(texts))
     assert found == [f"{number:#x}{same}{text}".encode() for number, text in rows]
+
+
+@given(rests=st.lists(st.none() | st.text("aµ", max_size=3)))
+def test_some_rows_of_a_text_are_extended(rests):
+    text = text_of(len(rests), chosen([f"→{row}" for row in range(len(rests))]))
+    found = extended(text, {row: rest for row, rest in enumerate(rests) if rest is not None})
+    assert found == "".join(f"→{row}{rest or ''}\n" for row, rest in enumerate(rests)).encode()
 
 
 def test_small_unsigned_numbers_of_64_bits_are_described():
