@@ -39,7 +39,7 @@ from mxwire.bench.overlap import (
 from mxwire.bench.overlap_programs import BUFFERS, double_buffering, polling, single_message
 from mxwire.bench.overlap_report import cases, overlap_blocks, overlap_figures
 from mxwire.bench.processors import BurntWork
-from mxwire.bench.record import VARIED, Recording
+from mxwire.bench.record import VARIED, Conditions, Recording
 from mxwire.bench.report import write_page
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
@@ -213,6 +213,28 @@ def test_a_series_is_shown_by_case_with_its_ways_of_progress():
         "random and sum",
     ]
     assert all(each.contestants() == list(PROGRESS) for each in rates)
+
+
+def test_no_experiment_begins_after_the_limit_of_the_study(monkeypatch):
+    """Each was played once: a result is better than none."""
+    played = []
+
+    class Counted(ModelledOverlap):
+        @property
+        def conditions(self) -> Conditions:
+            """Those of a live study, which has several rounds."""
+            return Conditions(stage="namespaces")
+
+        def play(self, way, busy, work, program, /, **parameters):
+            played.append(program)
+            monkeypatch.setattr("mxwire.bench.overlap.LIMIT", -1)
+            return super().play(way, busy, work, program, **parameters)
+
+    study = OverlapStudy(("card",), ("post-work-wait", "polling"), sizes=(1024,), sides=("sender",))
+    recording = run_overlap(study, Counted(CLOVERTOWN, JUMBO), StudyOptions.of(3, False))
+    assert set(played) == {"single message", "polling"}
+    assert {len(each.samples) for series in recording.series for each in series.measurements} == {1}
+    assert "card: left out after 1 round: the study has taken more than -1 s" in recording.remarks
 
 
 def test_the_study_without_costs_of_tcp_leaves_the_kernel_out():
