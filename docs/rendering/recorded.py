@@ -36,7 +36,7 @@ def recorded(study: str, wanted: str | None) -> str:
 def _parts(recording: Recording, wanted: str | None) -> Iterator[str]:
     for name in wanted.split("; ") if wanted else (each.name for each in recording.series):
         series = recording.named(name)
-        if series is None:
+        if not series.measurements:
             raise PageError(f"{recording.study} has no series {name!r}")
         yield f"**{name[:1].upper()}{name[1:]}, {series.unit}**"
         yield markdown([series_table(series)]).strip()
