@@ -109,6 +109,16 @@ def test_a_message_is_received_while_its_program_makes_no_call(ports):
             passive.check(SIZE)
 
 
+def test_frames_that_arrive_while_a_program_asks_for_counters_are_kept(ports):
+    with both(ports, "gam with card") as (active, passive):
+        for _ in range(3):
+            active.send(4)
+            passive.frames()
+        for _ in range(3):
+            passive.receive(4)
+            passive.check(4)
+
+
 @pytest.mark.parametrize("name", ["gam", "pm"])
 def test_a_card_that_is_killed_ends_the_waits_of_its_program(ports, name):
     with both(ports, name + CARD) as (active, passive):

@@ -94,8 +94,9 @@ class CardLink:
         while not condition():
             if time.monotonic() > end:
                 raise SilenceError(f"the card's process {complaint} within {_PATIENCE:g} s")
-            # The partner may send frames at any time.
-            self._kept.extend(self.receive(_NAP))
+            # The partner may send frames at any time; those of an earlier wait are among the received ones.
+            found = list(self.receive(_NAP))
+            self._kept = found
 
     def put(self, kind: CardRecordKind, length: int = 0, place: int = 0, data: bytes | memoryview = b"") -> bool:
         """Append a record; return False if there is no room now.
