@@ -88,6 +88,14 @@ def test_bytes_written_by_the_processor_are_not_transferred():
     assert more == {"bip": 0, "fm2": 0, "pm": pytest.approx(25_200)}
 
 
+def test_words_that_the_processor_reads_are_not_transferred():
+    dear = replace(MYRINET, pio_read=MYRINET.pio_read + 10_000)
+    slow = replace(MYRINET, dma_start=MYRINET.dma_start + 10_000)
+    for costs, more in ((dear, {4: 10_000, 16: 40_000, 20: 0}), (slow, {16: 10_000, 20: 20_000})):
+        for size, added in more.items():
+            assert played("trips", "null", size, costs) - played("trips", "null", size) == pytest.approx(added), size
+
+
 def test_a_slower_adapter_is_in_the_latency_and_not_in_the_overheads():
     slow = replace(MYRINET, firmware=MYRINET.firmware + 10_000)
     assert played("trips", "fm2", 4, slow) - played("trips", "fm2", 4) == pytest.approx(20_000)

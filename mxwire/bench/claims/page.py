@@ -139,7 +139,8 @@ _HOW: Final = (
     "of the medians; it is undecided unless it is on one side of its bound in 8 of 9 rounds.",
     "modelled: computed in virtual time by mxwire's engine on hosts with the costs of a table, taken from the paper. "
     "Numbers to which the table was fitted are not evidence; such claims are not applicable. A verdict that changes "
-    "when a guess of the table changes by 25% and the table is fitted again is undecided, and names the guess.",
+    "when a guess of the table changes by 25% and the table is fitted again is undecided, and names the guess; so is "
+    "one on a number that the paper's others contradict, and that changes when the table is fitted to it, too.",
     "by construction: the model contains the statement as a constant, so its numbers show nothing.",
     "counted: the same on every machine.",
     "* marks claims that were derived or added here, and are not the paper's own.",

@@ -4,9 +4,10 @@ Theory of operation
 ===================
 
 A rank runs the layer and the port of a model, the same objects as live. A call of the program is a task of the rank's
-core, which pays for the work that the layer counts in it: bytes that it copies, and bytes that it writes to the adapter
-word by word, or in lines if the library combines writes. A frame is handed to the adapter at the moment of the call at
-which the layer emits it, so the adapter transfers the first packet of a message while the core copies the second.
+core, which pays for the work that the layer counts in it: bytes that it copies, bytes that it reads from the adapter
+word by word, and bytes that it writes to the adapter word by word, or in lines if the library combines writes. A frame
+is handed to the adapter at the moment of the call at which the layer emits it, so the adapter transfers the first
+packet of a message while the core copies the second.
 
 The adapter is the layer's queue of outgoing frames. Its processor and its one DMA engine serve a frame at a time, of
 each direction in turn: for an outgoing frame a transfer of the data that the core has not written, then the link, one
@@ -99,7 +100,7 @@ class LibraryRank(ModelRank):
         self.port = model.port(self.layer, (1 - rank, 0), copied=copied, size=size, depth=depth)
         self.peer: LibraryRank = self
         by_adapter = facts.protection == "v2p"
-        self._message = costs.call + (costs.protection if facts.within and not by_adapter else 0.0)
+        self._message = costs.call + (0.0 if by_adapter or facts.protection == "none" else costs.protection)
         self._frame = costs.firmware + (costs.protection if by_adapter else 0.0)
         self._frame += costs.reliability if facts.reliability == "firmware" else 0.0
         self._asks = facts.model == "RPC"
@@ -111,7 +112,7 @@ class LibraryRank(ModelRank):
         self._sends: deque[_Call] = deque()
         self._receives: deque[_Call] = deque()
         self._calling = self._sending = self._planned = False
-        self._moved = (0, 0, 0, 0, 0)
+        self._moved = (0, 0, 0, 0, 0, 0)
         self._handed = 0
         """Time at which the core has handed the last frame to the adapter."""
         self._link = 0.0
@@ -207,15 +208,17 @@ class LibraryRank(ModelRank):
             layer.receive_copies.length,
             self.port.program.length,
             layer.counts["replies"],
+            layer.read.length,
         )
         if moved == self._moved:
             return 0
-        written, sent, received, own, replies = (new - old for new, old in zip(moved, self._moved, strict=True))
+        written, sent, received, own, replies, read = (new - old for new, old in zip(moved, self._moved, strict=True))
         self._moved = moved
         # Writing data to the adapter is the copy.
         cold = max(sent - written, 0) + (own if self._sending else 0)
         warm = received + (0 if self._sending else own)
         cost = cold * costs.copy_cold + warm * costs.copy_warm + replies * costs.call + self._written(written)
+        cost += -(-read // WORD) * costs.pio_read
         self.core.run(self.schedule.now, cost, "library")
         return written
 
@@ -265,7 +268,8 @@ class LibraryRank(ModelRank):
     def arrive(self, raw: bytes, held: bool) -> None:
         """Transfer a frame to memory, unless it is for the adapter; a sender waits until it is taken if ``held``."""
         cost = self._frame
-        if raw[_KIND_OFFSET] not in _FOR_ADAPTERS:
+        # The data that the core reads remain in the adapter.
+        if raw[_KIND_OFFSET] not in _FOR_ADAPTERS and len(raw) - HEADER.size > self._facts.reads:
             cost += self.costs.dma_start + len(raw) * self.costs.from_adapter
         self._serve(_IN, cost, lambda: self._deliver(raw, held))
 

@@ -91,10 +91,14 @@ class Costs:
     """A byte on the I/O bus from the adapter to memory."""
     pio_word: float = 0.0
     """Writing a word of 4 bytes to the adapter."""
+    pio_read: float = 0.0
+    """Reading a word of 4 bytes from the adapter."""
     pio_line: float = 0.0
     """Writing a line of 32 bytes to the adapter, with write combining."""
     dma_start: float = 0.0
     """Starting a transfer between memory and adapter, by the adapter's processor."""
+    dma_start_host: float = 0.0
+    """Starting it by the host's processor."""
     firmware: float = 0.0
     """The adapter's processor per packet and side."""
     protection: float = 0.0
@@ -107,6 +111,8 @@ class Costs:
     """The source of each value that is not 0."""
     fitted_to: tuple[FittedNumber, ...] = ()
     """The numbers from which the fitted and derived values were computed."""
+    contradicted: tuple[FittedNumber, ...] = ()
+    """Numbers that contradict those, so that the table was not fitted to them."""
 
     @property
     def models_tcp(self) -> bool:
@@ -131,8 +137,9 @@ def _read_tables() -> dict[str, Costs]:
         base = tables.get(values.pop("like", ""), Costs(""))
         sources = {cost: source for source, costs in values.pop("sources", {}).items() for cost in costs}
         fitted_to = tuple(FittedNumber(*each) for each in values.pop("fitted_to", ()))
+        contradicted = tuple(FittedNumber(*each) for each in values.pop("contradicted", ()))
         base = replace(base, sources=base.sources | sources, fitted_to=base.fitted_to + fitted_to)
-        tables[name] = replace(base, name=name, **values)
+        tables[name] = replace(base, name=name, contradicted=contradicted, **values)
     return tables
 
 
@@ -195,10 +202,12 @@ def _table_of(record: Any, path: Path) -> Costs:
         number = kinds[name] in ("float", "int")
         if number and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")):
             raise MxwireError(f"cost table {path}: {name} is {value!r}, not a number from 0")
-    try:
-        fitted = tuple(FittedNumber(**each) for each in record.get("fitted_to", ()))
-    except TypeError:
-        raise MxwireError(f"cost table {path}: fitted_to is not a list of numbers of a series") from None
+    numbers: dict[str, Any] = {}
+    for name in ("fitted_to", "contradicted"):
+        try:
+            numbers[name] = tuple(FittedNumber(**each) for each in record.get(name, ()))
+        except TypeError:
+            raise MxwireError(f"cost table {path}: {name} is not a list of numbers of a series") from None
     if not record.get("line", 1) or not record.get("cores", 1):
         raise MxwireError(f"cost table {path}: line and cores cannot be 0")
-    return Costs(**record | {"fitted_to": fitted})
+    return Costs(**record | numbers)

@@ -20,10 +20,10 @@ field of a received frame is checked before it is used, except where a library t
 is its catastrophe.
 
 Data move in three manners, which are counted apart: *copied* by a processor in the library, *written* by a processor to
-the adapter (programmed I/O), and *transferred* by the adapter (DMA), which needs the physical address of user memory if
-that is where the data are (*translated*). In Python all three are the same assignment; only the first two cost a
-processor's time on the real machines. A program may produce and consume its data where the library wants them (in
-place), or elsewhere (copied).
+the adapter or *read* from it (programmed I/O), and *transferred* by the adapter (DMA), which needs the physical address
+of user memory if that is where the data are (*translated*). In Python all are the same assignment; only the first two
+cost a processor's time on the real machines. A program may produce and consume its data where the library wants them
+(in place), or elsewhere (copied).
 
 Frames between two ports are numbered, and an order (``order.py``) decides about numbers that do not follow: the network
 is not checked at all (null, U-Net), a wrong number ends the layer with a named catastrophe (GAM, BIP, FM, PM, Portals),

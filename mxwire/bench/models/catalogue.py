@@ -113,7 +113,8 @@ OTHERS: Final = {
         stages=("o_s", "L", "L", "L", "o_r"),
         in_place=(1, 1),
         elsewhere=(1, 1),
-        remark="no code: the papers name it without describing it, so this row is general knowledge and untested",
+        remark="no code: the papers name it without describing it, so this row is general knowledge and untested; "
+        "its channels are those of the null model",
     ),
 }
 """Rows without a layer: mxwire's engine, sockets, and a library that no paper describes."""

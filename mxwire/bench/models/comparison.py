@@ -260,12 +260,13 @@ def comparison_blocks(recording: Recording) -> Iterator[Block]:
         for size in _sizes(first):
             yield Heading(f"{size:,} bytes", 3)
             yield _table(names, patterns, size, known)
-    yield Paragraph(
-        "Each library runs within the calls of its side, and does the adapter's work there: o_s and o_r contain it, "
-        "also those of libraries whose receiver takes no part."
-    )
     if PLACES in recording.facts:
         yield Paragraph(_cards_text(recording.facts[PLACES]))
+    subject = f"A library without{CARD.removeprefix(' with')}" if PLACES in recording.facts else "Each library"
+    yield Paragraph(
+        f"{subject} runs within the calls of its side, and does the adapter's work there: o_s and o_r contain it, also "
+        "those of libraries whose receiver takes no part."
+    )
 
 
 def _cards_text(places: dict[str, Sequence[int]]) -> str:

@@ -48,5 +48,7 @@ class ModelFacts:
     remark: str = ""
     combines: bool = False
     """Writes to the adapter are combined into lines."""
+    reads: int = -1
+    """Length in bytes of the longest packet that a processor reads from the adapter, instead of a DMA transfer."""
     immediate: bool = False
     """A frame enters the network while its DMA transfer still runs."""

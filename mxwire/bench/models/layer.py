@@ -72,8 +72,9 @@ class ModelLayer(ABC):
         """Frames to transmit, each with the number of a node."""
         self.send_copies, self.receive_copies = DataCount(), DataCount()
         """Copies of the library, for sending and for receiving."""
-        self.written, self.transferred, self.translated = DataCount(), DataCount(), DataCount()
-        """Data that a processor wrote to the adapter; that the adapter transferred; and of these, user memory."""
+        self.written, self.read, self.transferred, self.translated = (DataCount() for _ in range(4))
+        """Data that a processor wrote to the adapter, or read from it; that the adapter transferred; and of these, user
+        memory."""
         self.counts: Counter[str] = Counter()
         self.catastrophe = ""
         """The reason why the layer has ended; empty if it has not."""

@@ -15,6 +15,7 @@ from mxwire.bench.models.comparison import (
     BURST,
     KNEE,
     PATTERNS,
+    PLACES,
     compare_models,
     compared,
     comparison_blocks,
@@ -50,6 +51,11 @@ def test_a_comparison_has_all_series_of_the_study():
     for pattern in PATTERNS:
         assert by[pattern] == {name + how for name in (*names, "null") for how in ("", " copied")}
     text = plain(list(comparison_blocks(recording)), 120)
+    assert "Each library runs within the calls" in text
+    recording.facts[PLACES] = {"sides": (0, 1), "cards": (1, 1)}
+    with_cards = plain(list(comparison_blocks(recording)), 1000)
+    for each in ("processors 0 and 1, their cards on 1 and 1", "take its time", "A library without card runs"):
+        assert each in with_cards
     for heading in ("LogP at 4 bytes", "its share of that of null", "Active Messages by the methods", "copied"):
         assert heading in text
     assert text.count("(100%)") == 8

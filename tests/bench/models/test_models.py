@@ -169,10 +169,33 @@ def test_a_flood_of_frames_occupies_limited_memory_and_is_counted(name):
             frame = replace(FLOODS[name], sequence=number, place=number if name == "bip" else FLOODS[name].place)
             layer.take((0, 0), frame)
         layer.outgoing.clear()
-    kept = sum(len(each) for each in vars(layer).values() if isinstance(each, (deque, dict)))
-    assert kept < 70_000
+    stores = [each for each in vars(layer).values() if isinstance(each, (deque, dict))]
+    stores += [
+        each for store in stores if isinstance(store, dict) for each in store.values() if isinstance(each, deque)
+    ]
+    assert sum(map(len, stores)) < 70_000
     counted = ("lost", "refused", "catastrophes", "nacks", "dropped behind a nack")
     assert sum(layer.counts[each] for each in counted) > 0
+
+
+def test_packets_of_the_null_model_reach_their_channel_or_none():
+    sender, receiver = (MODELS["null"].layer(node) for node in range(2))
+    receiver.open_channel(7)
+    for channel, text in ((7, b"seventh"), (0, b"first"), (8, b"closed"), (7, b"again, and longer than a read")):
+        sender.send((1, 0), text, channel)
+    while sender.outgoing:
+        receiver.accept(0, memoryview(packed(sender.number, sender.outgoing.popleft()[1])), 0)
+    assert [bytes(receiver.receive(channel) or b"") for channel in (0, 7, 7, 7)] == [
+        b"first",
+        b"seventh",
+        b"again, and longer than a read",
+        b"",
+    ]
+    assert receiver.counts["dropped"] == 1 and receiver.counts["lost"] == 0
+    # A processor reads up to 16 bytes from the adapter.
+    assert receiver.read.length == len(b"firstseventh") and receiver.transferred.length == 29
+    with pytest.raises(KeyError):
+        receiver.receive(8)
 
 
 def test_events_notifications_and_descriptors_have_a_limit():
