@@ -234,6 +234,13 @@ def test_a_trial_finds_the_reason_of_a_refusal(mechanism, before, prepared, reas
     assert re.fullmatch(reason, json.loads(done.stdout)["error"])
 
 
+@pytest.mark.parametrize("mechanism", ["shared-buffer", "cell-queue", "pipe", "token-put"])
+def test_both_sides_may_share_a_processor(mechanism):
+    words = [sys.executable, "-P", "-m", "mxwire.bench.intranode.pair", mechanism, "0", "0", "0"]
+    done = subprocess.run(words, input="trips 100 2 0 100\n", capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and [each["ns"] > 0 for each in json.loads(done.stdout)] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("mechanism", "directions"),
     [("heap", ("", "put, ")), ("process-file", ("", "put, ")), ("cma-get", ("",)), ("cma-put", ("",)), ("pipe", ())],

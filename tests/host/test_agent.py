@@ -95,6 +95,7 @@ def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(int
             far.send(victim, b"hello", 5, timeout=PATIENCE)
             assert bytes(far.receive(5, timeout=PATIENCE)) == b"hello"
             sends = [far.isend(victim, bytes(5_000_000), each) for each in range(3)]
+            [gone] = [each for each in agent.clients if each.process == client.pid]
             client.send_signal(how)
             if how is signal.SIGSTOP:
                 os.waitpid(client.pid, os.WUNTRACED)
@@ -106,6 +107,11 @@ def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(int
             reason = "has ended" if how is signal.SIGKILL else "is stopped"
             seen = [(came, why) for process, came, why in changes if process == client.pid]
             assert seen == [(True, ""), (False, reason)]
+            until(lambda: not agent._leaving)
+            assert not (gone.served.sides or gone.served.request_count or gone.served.held_bytes)
+            # Its memory is closed, so that nothing is written to it any more.
+            assert gone.memory is not None and not gone.memory.write(4096, [b"late"])
+            assert list(agent.core.node.interfaces[0].endpoints) == [2]
             far.disconnect(victim)
             assert all(each.done for each in sends)
             with pytest.raises(HostError):
