@@ -302,6 +302,7 @@ def test_an_endpoint_that_the_agent_refuses_has_its_status():
         node.open_endpoint(1)
 
 
+@pytest.mark.interpreted("replaces a method")
 @pytest.mark.parametrize("field", [{"extra": 2}, {"extra": 40_000}, {"length": 1 << 40}])
 def test_an_endpoint_opened_with_an_invalid_answer_closes_at_the_agent(field):
     """A number that this application has already, or that no endpoint has; a session of too many bits."""
