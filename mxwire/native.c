@@ -1172,6 +1172,19 @@ RunForm_gather(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
     return build_run(self, arguments, given, 1);
 }
 
+/* Return whether two headers differ in a byte that all frames of a run share. */
+static int
+headers_differ(const RunForm *self, const uint8_t *one, const uint8_t *other)
+{
+    Py_ssize_t at = 0;
+    uint64_t found = 0;
+    for (; at + 8 <= self->header; at += 8)
+        found |= (get_number(one + at, 8) ^ get_number(other + at, 8)) & get_number(self->fixed + at, 8);
+    for (; at < self->header; at++)
+        found |= (one[at] ^ other[at]) & self->fixed[at];
+    return found != 0;
+}
+
 /* Copy the data of at most ``count`` frames from ``place`` into memory, from ``at`` on, while they have the same length
  * as the first, and continue it; return their number. */
 static PyObject *
@@ -1202,9 +1215,8 @@ RunForm_fill(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
         int differs = big_number(head + self->sequence, 1) != (uint8_t)(big_number(first + self->sequence, 1) + done) ||
                       (Py_ssize_t)big_number(head + self->length, 2) != length ||
                       big_number(head + self->offset, 4) !=
-                          (uint32_t)(big_number(first + self->offset, 4) + (uint64_t)done * (uint64_t)length);
-        for (Py_ssize_t each = 0; each < self->header; each++)
-            differs |= (head[each] ^ first[each]) & self->fixed[each];
+                          (uint32_t)(big_number(first + self->offset, 4) + (uint64_t)done * (uint64_t)length) ||
+                      headers_differ(self, head, first);
         if (differs || PyBytes_GET_SIZE(frame) - self->header < length || memory.len < at ||
             memory.len - at < length)
             break;

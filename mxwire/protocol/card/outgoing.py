@@ -54,12 +54,14 @@ class Bulk(Protocol):
     """The length of each frame in bytes."""
     even: int
     """The length of every frame if all are equal, otherwise 0."""
+    size: int
+    """Bytes of all frames together."""
 
     def frames(self, gather: bool) -> list[bytes]:
         """Build the frames one by one, which is faster for a few; with ``gather`` see :attr:`Outgoing.gathers`."""
 
     def write(self, out: NDArray[np.uint8]) -> None:
-        """Build the frames into ``out``, one after another; its size is the sum of ``lengths``."""
+        """Build the frames into ``out``, one after another; it has ``size`` bytes."""
 
     def append(self, more: Any, /) -> bool:
         """Absorb frames of the same kind that continue these; return False if they do not."""
@@ -99,7 +101,7 @@ class Outgoing:
     def put_bulk(self, bulk: Bulk) -> None:
         """Queue several frames."""
         self.frames += len(bulk.lengths)
-        self.bulk_bytes += sum(bulk.lengths)
+        self.bulk_bytes += bulk.size
         last = self._pieces[-1] if self._pieces else b""
         if type(last) is not type(bulk) or not last.append(bulk):
             self._pieces.append(bulk)
@@ -161,7 +163,7 @@ class Outgoing:
             if type(piece) is bytes or type(piece) is _GATHERED:
                 taken.append(piece)
             else:
-                self.bulk_bytes -= sum(piece.lengths)
+                self.bulk_bytes -= piece.size
                 taken += piece.frames(self.gathers)
             place += 1
         del self._pieces[:place]
@@ -256,6 +258,7 @@ class Port:
         self.medium = quick_struct(fragment_struct(self.codec, "s"))
         """Packs the header of a MEDIUM fragment: see :func:`fragment_struct`."""
         self.medium_sent: Tally = sent[Counter.SEND_MEDIUM_SQ_FRAG]
+        self.pulls_sent: Tally = sent[Counter.SEND_PULL_REQUEST]
         self.medium_shortest = self.codec.header("medium")[1]
         self.rndv, self.pull, self.notify = (_whole(self.codec, name) for name in ("rndv", "pull", "notify"))
         """Pack whole frames, from all defined fields in order of offset."""
@@ -320,6 +323,5 @@ def _write(pieces: list[bytes | Bulk], buffer: NDArray[np.uint8]) -> None:
             buffer[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
             at += len(piece)
         else:
-            size = sum(piece.lengths)
-            piece.write(buffer[at : at + size])
-            at += size
+            piece.write(buffer[at : at + piece.size])
+            at += piece.size

@@ -235,7 +235,8 @@ class PullTransfer(Machine):
         """Number of bytes requested so far."""
         self._next_frame = 0
         self._reserve = source.offset % endpoint.dialect.reply_payload
-        self._request_frame: tuple[int, bytes] | None = None
+        self._request_frame: tuple[int, bytes, bytes] | None = None
+        """The local host's index in the peer's table, and what is before and behind the block in a PULL."""
 
     # Blocks.
 
@@ -284,14 +285,13 @@ class PullTransfer(Machine):
         """Queue a PULL: a prepared frame of this transfer, with the fields of the block filled in."""
         port = self.endpoint.port
         index = self.source.peer.index_for(port.number)
-        if self._request_frame is None or self._request_frame[0] != index:
-            self._request_frame = index, self._first_request(index)
-        frame = self._request_frame[1]
         at, requested = port.pull_block
-        port.counters[Counter.SEND_PULL_REQUEST] += 1
-        port.outgoing.put(
-            frame[:at] + requested.pack(block.offset, block.length, block.first) + frame[at + requested.size :]
-        )
+        if self._request_frame is None or self._request_frame[0] != index:
+            frame = self._first_request(index)
+            self._request_frame = index, frame[:at], frame[at + requested.size :]
+        _, before, behind = self._request_frame
+        port.pulls_sent.count += 1
+        port.outgoing.put(before + requested.pack(block.offset, block.length, block.first) + behind)
 
     def _first_request(self, index: int) -> bytes:
         """Build a PULL without a block; ``index`` is the local host's index in the peer's table."""

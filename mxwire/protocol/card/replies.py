@@ -245,6 +245,7 @@ class PullReplies:
         "_total",
         "even",
         "lengths",
+        "size",
     )
 
     def __init__(self, pull: Pull | PullRequest, length: int, region: Region, port: Port, count: int) -> None:
@@ -254,7 +255,8 @@ class PullReplies:
         self._port = port
         self._payload = dialect.reply_payload
         self._data = _data_lengths(pull.first_frame_offset, length, self._payload, count)
-        self._total = sum(self._data)
+        # Less than ``length`` only where the sum of 32-bit fields wraps (R-MEA-03).
+        self._total = length if count > 1 else self._data[0]
         self._region = region
         self._identity = (pull.src_mac, pull.src_pull_handle, pull.src_magic)
         self._sequence = pull.frame_index
@@ -263,6 +265,7 @@ class PullReplies:
         self._first = (pull.pulled_rdma_offset + self._start) % _MODULO
         self.lengths = _frame_lengths(self._data, self._payload)
         self.even = self.lengths[0] if self.lengths[0] == self.lengths[-1] and self._data[0] == self._payload else 0
+        self.size = self.even * count or sum(self.lengths)
 
     def append(self, more: PullReplies) -> bool:
         """Absorb the replies to the next PULL if they continue these; return False if they do not."""
@@ -283,6 +286,7 @@ class PullReplies:
         self._data += more._data
         self._total += more._total
         self.lengths += more.lengths
+        self.size += more.size
         if more.even != self.even:
             self.even = 0
         return True
@@ -373,8 +377,8 @@ def _headers(dialect: Dialect, destination: bytes, source: bytes, handle: int, m
 
 
 def _frame_lengths(data: list[int], payload: int) -> list[int]:
-    """Length of each frame, given its bytes of data; nearly always all are full."""
-    if data[0] == payload and data.count(payload) == len(data) and payload >= _SHORTEST - _HEADER_SIZE:
+    """Length of each frame, given its bytes of data; nearly always all are full, as those between two full ones are."""
+    if data[0] == payload == data[-1] and payload >= _SHORTEST - _HEADER_SIZE:
         return [_HEADER_SIZE + payload] * len(data)
     return [max(_SHORTEST, _HEADER_SIZE + length) for length in data]
 

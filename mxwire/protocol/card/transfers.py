@@ -78,7 +78,10 @@ class TransferPort(Port):
         reply = quick_struct(self.codec.reader("pull_reply", *_REPLY_FIELDS))
         self._read_reply: Callable[[bytes], Any] = reply.unpack_from
         self._reply_end: int = reply.size
-        self._replies_received: Tally = self.counters.by_name[Counter.RECV_PULL_REPLY]
+        tallies = self.counters.by_name
+        self._replies_received: Tally = tallies[Counter.RECV_PULL_REPLY]
+        self._pulls_received: Tally = tallies[Counter.RECV_PULL_REQUEST]
+        self._replies_sent: Tally = tallies[Counter.SEND_PULL_REPLY]
 
     def is_for_us(self, destination: bytes) -> bool:
         """Return whether a frame, which begins with its destination, passes the card: its own address, broadcast and
@@ -114,7 +117,7 @@ class TransferPort(Port):
 
     def _take_pull(self, frame: Pull, _now: int) -> None:
         """Answer a PULL at once, regardless of earlier ones (R-PUL-12 to R-PUL-15)."""
-        self.counters[Counter.RECV_PULL_REQUEST] += 1
+        self._pulls_received.count += 1
         target = self._target(frame, self._nack_mcp)
         if target is None:
             return
@@ -140,7 +143,7 @@ class TransferPort(Port):
         if self.outgoing.bulk_bytes + frame.block_length > self.profile.reply_bytes_maximum:
             self.counters[Counter.DROP_REPLIES_FULL] += 1
         elif count:
-            self.counters[Counter.SEND_PULL_REPLY] += count
+            self._replies_sent.count += count
             self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self, count))
 
     def _take_pulls(self, frames: list[bytes], place: int) -> int:
@@ -175,8 +178,8 @@ class TransferPort(Port):
             return 0
         count = -(-length // self.dialect.reply_payload)
         region.requested = max(region.requested, start + length)
-        self.counters[Counter.RECV_PULL_REQUEST] += blocks
-        self.counters[Counter.SEND_PULL_REPLY] += count
+        self._pulls_received.count += blocks
+        self._replies_sent.count += count
         self.outgoing.put_bulk(PullReplies(request, length, region, self, count))
         return blocks
 
