@@ -1200,7 +1200,7 @@ G.flag = {
 }
 -- END GENERATED
 
-local floor, byte, sub, format = math.floor, string.byte, string.sub, string.format
+local floor, min, max, byte, sub, format = math.floor, math.min, math.max, string.byte, string.sub, string.format
 local concat, sort = table.concat, table.sort
 
 local N, TYPE = G.number, G.packet_type
@@ -1468,6 +1468,7 @@ local ITEMS_KEPT = 64          -- per frame, for display
 local CURSORS_KEPT = 8         -- requests of one block whose replies are checked for order
 local ACKED_KEPT = 512         -- acknowledged messages of a direction, to detect retransmissions
 local FRAMES_KEPT = 1000       -- transmissions per message
+local TEXTS_KEPT = 1000        -- of numbers of one kind
 local HOSTS_COUNTED = 10000    -- in the statistics
 local HISTORY_LEAST = 1000     -- least value of the preference
 local HISTORY_SHARE = 8        -- a direction or transfer may use at most this fraction of it
@@ -1519,17 +1520,33 @@ local function read(raw, place, size, little)
   return ((a * 256 + b) * 256 + c) * 256 + d
 end
 
-local function sequence_text(number)
-  if number < SEQUENCES then return number end
-  return format("%d/%d", quotient(number, SEQUENCES), number % SEQUENCES)
+-- Returns a table of the texts of numbers, which `make` writes when they are first needed: to write a number takes longer
+-- than to find its text. A full table is emptied, since a capture may have any number of them.
+local function texts_by(make)
+  local kept = 0
+  return setmetatable({}, { __index = function(texts, number)
+    if kept == TEXTS_KEPT then
+      for each in pairs(texts) do texts[each] = nil end
+      kept = 0
+    end
+    texts[number], kept = make(number), kept + 1
+    return texts[number]
+  end })
 end
+
+local SEQUENCE_TEXT = texts_by(function(number)
+  if number < SEQUENCES then return format("%d", number) end
+  return format("%d/%d", quotient(number, SEQUENCES), number % SEQUENCES)
+end)
+
+local BYTES_TEXT = texts_by(function(count) return count == 1 and "1 byte" or format("%d bytes", count) end)
 
 local function hostname_text(raw)
   local name = raw:match("^[^\0]*") or ""
   return (name:gsub("[^\32-\126]", function(each) return format("\\x%02x", byte(each)) end))
 end
 
-local function type_text(number) return G.enum.ptype[number] or format("%d", number) end
+local TYPE_TEXT = texts_by(function(number) return G.enum.ptype[number] or format("%d", number) end)
 
 local function value_text(names, number) return names[number] or format("code %d", number) end
 
@@ -1541,11 +1558,12 @@ local LAYOUT = {}
 
 do
 
--- Returns a function from the bytes of a header to the table of its integers. It is made as source, because one call and
--- one constructor for all fields take a third of the time of a loop over them.
+-- Returns a function from the bytes of a header to the table of its integers. It is made as source, because one call for
+-- all fields takes a third of the time of a loop over them. The table is the same for all frames, since no part of the
+-- dissector keeps it; evidence for the dialect and the dissection need the same header.
 local function reader_of(integers, little)
   local first, last, bytes, values = math.huge, 0, {}, {}
-  for _, each in ipairs(integers) do first, last = math.min(first, each.place), math.max(last, each.last) end
+  for _, each in ipairs(integers) do first, last = min(first, each.place), max(last, each.last) end
   for place = first, last do bytes[#bytes + 1] = "b" .. place end
   for _, each in ipairs(integers) do
     local terms = {}
@@ -1553,10 +1571,19 @@ local function reader_of(integers, little)
       local power = little and each.swaps and place or each.size - 1 - place
       terms[#terms + 1] = format("b%d * %d", each.place + place, 256 ^ power)
     end
-    values[#values + 1] = format("[%q] = %s", each.name, concat(terms, " + "))
+    values[#values + 1] = format("values[%q] = %s", each.name, concat(terms, " + "))
   end
-  local source = "local byte = string.byte return function(raw) local %s = byte(raw, %d, %d) return { %s } end"
-  return load(format(source, concat(bytes, ", "), first, last, concat(values, ", ")))()
+  local source = [[
+    local byte, values, latest = string.byte, {}, nil
+    return function(raw)
+      if raw == latest then return values end
+      local %s = byte(raw, %d, %d)
+      %s
+      latest = raw
+      return values
+    end
+  ]]
+  return load(format(source, concat(bytes, ", "), first, last, concat(values, " ")))()
 end
 
 local function prepare_layout(key, source)
@@ -1600,7 +1627,7 @@ local CONNECT_REPLY = LAYOUT[G.alternative.reply]
 local TYPE_PLACE = N.type_offset - N.header_length + 1
 local FLAG_PLACE = N.reply_flag - N.header_length + 1
 local LONGEST_HEADER = 0
-for _, each in pairs(LAYOUT) do LONGEST_HEADER = math.max(LONGEST_HEADER, each.header_end - N.header_length) end
+for _, each in pairs(LAYOUT) do LONGEST_HEADER = max(LONGEST_HEADER, each.header_end - N.header_length) end
 
 -- A field of a layout before the dialect is known: evidence is sought in both layouts.
 local function peek(raw, layout, name, little)
@@ -1651,7 +1678,18 @@ end
 local MXOE = dialect_of("mxoe", "N4", G.dialect.mxoe.frame_limit, true)
 
 local function within_limits(limit)
-  return math.max(N.smallest_limit, math.min(N.largest_limit, limit))
+  return max(N.smallest_limit, min(N.largest_limit, limit))
+end
+
+-- The verdict on the dialect of a frame is one table for all frames with the same one.
+local UNDECIDED = { dialect = MXOE }
+
+-- Returns the verdict on all frames, if a preference chooses it.
+local function forced_verdict()
+  local dialect
+  if prefs.dialect == 1 then dialect = MXOE end
+  if prefs.dialect == 2 then dialect = dialect_of("omx", "N4", within_limits(prefs.frame_limit), true) end
+  return dialect and { decided = dialect, dialect = dialect, reason = "preference" }
 end
 
 -- Theory of operation
@@ -1663,7 +1701,7 @@ end
 -- For each new frame:
 --   1. `learn` finds byte order and dialect. Each pair of hosts collects evidence (`learn_dialect`); the frame is decoded
 --      with the dialect known so far, and keeps that verdict.
---   2. `read_frame` checks and decodes it, by the same tables of layouts and checks as mxwire's decoder.
+--   2. `parse` decodes and checks it, by the same tables of layouts and checks as mxwire's decoder.
 --   3. `analyse` calls the function of its layout in `ANALYSE`, which follows the conversation (below).
 --   4. Statistics are updated if a tap or window wants them.
 --
@@ -1695,12 +1733,13 @@ local function new_generation()
 end
 
 local function clear_state()
-  local most = math.max(prefs.history, HISTORY_LEAST)
+  local most = max(prefs.history, HISTORY_LEAST)
   state = {
     young = new_generation(), old = new_generation(), generation_most = quotient(most, 2),
     largest = quotient(most, HISTORY_SHARE), host_count = 0,
     frame = {}, flags = {}, named = {},           -- by frame number: items to show, names of the hosts,
     verdict = {}, little = {},                    -- dialect, byte order
+    forced = forced_verdict(),
     no_flags = { names = {}, labels = "", more = {} },
     last = {},                                    -- the last new frame
     latest = {},                                  -- hosts of the latest frames, and their pair, if they are young
@@ -1760,12 +1799,7 @@ local function forget(kind, a, b)
 end
 
 -- A host. Addresses can only be shown or compared, and two may have the same text if names are resolved.
--- Most frames are between the hosts of the latest one, and the text of an address costs more than a comparison.
-local function host_of(address, latest)
-  if latest.sender then
-    if latest.sender.address == address then return latest.sender end
-    if latest.receiver.address == address then return latest.receiver end
-  end
+local function host_of(address)
   local text, place = tostring(address), 1
   local host = recall("host", place, text)
   while host do
@@ -1780,12 +1814,39 @@ local function host_of(address, latest)
   })
 end
 
+local function pair_of(one, other)
+  local a, b = one.number, other.number
+  if a > b then a, b = b, a end
+  return recall("pair", a, b) or retain("pair", a, b, {
+    one = one, other = other, counts = {}, first = {}, reply_payload = 0, fragment_payload = 0, longest_fragment = 0,
+  })
+end
+
+-- Returns the sender of a frame, its receiver, and their pair. Most frames are between the hosts of the latest one, and
+-- the text of an address costs more than a comparison.
+local function hosts_of(from, to)
+  -- If the state grows old here, the hosts are kept in a table that is not used any more.
+  local latest = state.latest
+  local sender, receiver = latest.sender, latest.receiver
+  if sender then
+    if sender.address == from then
+      if receiver.address == to then return sender, receiver, latest.pair end
+    elseif receiver.address == from and sender.address == to then
+      latest.sender, latest.receiver = receiver, sender
+      return receiver, sender, latest.pair
+    end
+  end
+  sender, receiver = host_of(from), host_of(to)
+  latest.sender, latest.receiver, latest.pair = sender, receiver, pair_of(sender, receiver)
+  return sender, receiver, latest.pair
+end
+
 -- Combines two numbers into one; exact up to 2^53.
 local function joined(a, b) return a * 67108864 + b end
 
 -- ------------------------------------------------------------------------------------- byte order and dialect
 
-local is_little, pair_of, learn_dialect
+local is_little, learn_dialect
 
 do
 
@@ -1812,10 +1873,10 @@ local function vote(each, raw, captured, reported)
 end
 
 -- Returns whether a sender's integers are little-endian, judged by fields with known values.
-function is_little(sender, raw, captured, reported)
+function is_little(sender, packet_type, raw, captured, reported)
   if sender.network + sender.little < N.votes_settle then
     local votes = 0
-    local voting = VOTES[byte(raw, TYPE_PLACE)]
+    local voting = VOTES[packet_type]
     if not voting then return sender.little > sender.network end
     for number = 1, #voting do votes = votes + vote(voting[number], raw, captured, reported) end
     if votes > 0 then sender.network = sender.network + votes else sender.little = sender.little - votes end
@@ -1861,7 +1922,7 @@ local function collect_medium(pair, raw, captured, little, frame, reported)
   local fragment, number = peek(raw, narrow, "frag_length", little), peek(raw, narrow, "frag_seqnum")
   local pipeline = peek(raw, narrow, "frag_pipeline")
   local short, long = peek(raw, narrow, "length", little), peek(raw, wide, "length", little)
-  local size = 2 ^ math.min(pipeline, 16)
+  local size = 2 ^ min(pipeline, 16)
   local start = number * size
   if fragment == 0 or fragment + narrow.header_end > reported then return end
   local fits_short = short >= fragment
@@ -1880,17 +1941,18 @@ local function collect_medium(pair, raw, captured, little, frame, reported)
   end
 end
 
+-- The same layout in all dialects.
+local REPLY = LAYOUT[G.selection[TYPE.PULL_REPLY]]
+
 local function collect_reply(pair, raw, captured, little, frame, reported)
-  local layout = LAYOUT[G.selection[TYPE.PULL_REPLY]]
-  if not reaches(captured, layout) then return end
-  local length, offset = peek(raw, layout, "frame_length", little), peek(raw, layout, "msg_offset", little)
-  local number, full = peek(raw, layout, "frame_seqnum"), G.dialect.mxoe.reply_payload
-  if length + layout.header_end > reported then return end
-  local function numbered(size) return offset % size == 0 and quotient(offset, size) % 256 == number end
+  if captured < REPLY.header_end then return end
+  local v, full = (little and REPLY.little or REPLY.network)(raw), MXOE.reply_payload
+  local length, offset, number = v.frame_length, v.msg_offset, v.frame_seqnum
+  if length + REPLY.header_end > reported then return end
   if offset > 0 and length > 0 then
-    if length <= full and numbered(full) then
+    if length <= full and offset % full == 0 and floor(offset / full) % 256 == number then
       note_hint(pair, HINT.REPLY_4096, frame)
-    elseif length ~= full and numbered(length) then
+    elseif length ~= full and offset % length == 0 and floor(offset / length) % 256 == number then
       note_hint(pair, HINT.REPLY_FULL, frame)
       measure(pair, "reply_payload", length)
     end
@@ -1905,8 +1967,7 @@ local function omx_of(pair, generation)
     return dialect_of("omx", generation, G.old_reply_limit[pair.reply_payload] or N.default_limit, false)
   end
   if pair.reply_payload > 0 then
-    local layout = LAYOUT[G.selection[TYPE.PULL_REPLY]]
-    return dialect_of("omx", generation, within_limits(pair.reply_payload + layout.header_end), true)
+    return dialect_of("omx", generation, within_limits(pair.reply_payload + REPLY.header_end), true)
   end
   if pair.fragment_payload > 0 and pair.fragment_payload < G.dialect.mxoe.reply_payload
     and pair.longest_fragment <= pair.fragment_payload then
@@ -1956,41 +2017,30 @@ local function decide(pair)
   for hint = 1, #G.hint do
     if family_of(hint, generation) == family and count(hint) > most then leading, most = hint, count(hint) end
   end
-  pair.dialect = family == "mxoe" and MXOE or omx_of(pair, generation)
-  pair.reason = leading and format("%s (first in frame %d)", G.hint[leading].text, pair.first[leading])
+  local dialect = family == "mxoe" and MXOE or omx_of(pair, generation)
+  local reason = leading and format("%s (first in frame %d)", G.hint[leading].text, pair.first[leading])
+  if not pair.verdict or pair.dialect ~= dialect or pair.verdict.reason ~= reason then
+    pair.dialect, pair.verdict = dialect, { decided = dialect, dialect = dialect, reason = reason }
+  end
 end
 
 -- More evidence for the known result cannot change it; only PULLs also determine the generation.
 local function confirms(pair, packet_type)
-  return pair.dialect and not pair.stale and packet_type ~= TYPE.PULL and pair.dialect.generation == "N4"
-    and G.hint[pair.hint].family == pair.dialect.family and pair.hint ~= HINT.MEDIUM_NO_PIPELINE
-end
-
-function pair_of(one, other, latest)
-  if latest.sender == one and latest.receiver == other or latest.sender == other and latest.receiver == one then
-    return latest.pair
-  end
-  local a, b = one.number, other.number
-  if a > b then a, b = b, a end
-  local pair = recall("pair", a, b) or retain("pair", a, b, {
-    one = one, other = other, counts = {}, first = {}, reply_payload = 0, fragment_payload = 0, longest_fragment = 0,
-  })
-  latest.sender, latest.receiver, latest.pair = one, other, pair
-  return pair
+  local dialect = pair.dialect
+  return dialect and not pair.stale and packet_type ~= TYPE.PULL and dialect.generation == "N4"
+    and G.hint[pair.hint].family == dialect.family and pair.hint ~= HINT.MEDIUM_NO_PIPELINE
 end
 
 -- Collects evidence from a frame. Returns whether it contradicts the dialect of its pair.
-function learn_dialect(pair, raw, captured, reported, little, frame)
-  local packet_type = byte(raw, TYPE_PLACE)
+function learn_dialect(pair, packet_type, raw, captured, reported, little, frame)
   local collect = COLLECT[packet_type]
   if not collect then return false end
   pair.hint = nil
   collect(pair, raw, captured, little, frame, reported)
   if not pair.hint then return false end
-  if not confirms(pair, packet_type) then
-    pair.stale = false
-    decide(pair)
-  end
+  if confirms(pair, packet_type) then return false end
+  pair.stale = false
+  decide(pair)
   return pair.dialect ~= nil and family_of(pair.hint, pair.dialect.generation) ~= pair.dialect.family
 end
 
@@ -2067,8 +2117,7 @@ local function missing(captured, reported, needed)
 end
 
 -- Returns layout, values, and the failed check; lengths count from the first byte of an untagged Ethernet frame.
-local function parse(raw, captured, reported, dialect, little)
-  local packet_type = byte(raw, TYPE_PLACE)
+local function parse(packet_type, raw, captured, reported, dialect, little)
   if not packet_type then
     return nil, read_fields(HEAD, raw, little, #raw), missing(captured, reported, N.type_offset + 1)
   end
@@ -2092,17 +2141,15 @@ end
 
 -- ------------------------------------------------------------------------------------------------------- words
 
-local function numbers_text(v) return "seq " .. sequence_text(v.lib_seqnum) .. " ack " .. sequence_text(v.lib_piggyack) end
+local function numbers_text(v) return "seq " .. SEQUENCE_TEXT[v.lib_seqnum] .. " ack " .. SEQUENCE_TEXT[v.lib_piggyack] end
 
 local function match_text(v) return format("match 0x%08x%08x", v.match_a, v.match_b) end
 
 local function region_text(v) return format("region %d/%d", v.pulled_rdma_id, v.pulled_rdma_seqnum) end
 
-local function bytes_text(count) return count == 1 and "1 byte" or count .. " bytes" end
-
 local function inline_text(v)
-  return format("seq %s ack %s: %s match 0x%08x%08x", sequence_text(v.lib_seqnum), sequence_text(v.lib_piggyack),
-    bytes_text(v.length), v.match_a, v.match_b)
+  return format("seq %s ack %s: %s match 0x%08x%08x", SEQUENCE_TEXT[v.lib_seqnum], SEQUENCE_TEXT[v.lib_piggyack],
+    BYTES_TEXT[v.length], v.match_a, v.match_b)
 end
 
 local function fragment_start(v, dialect)
@@ -2115,7 +2162,7 @@ local function pull_frames(v, dialect) return round_up(v.first_frame_offset + v.
 
 local SUMMARY = {}
 
-function SUMMARY.raw(v, dialect, captured) return format("opaque, %s", bytes_text(captured - HEAD.header_end)) end
+function SUMMARY.raw(v, dialect, captured) return format("opaque, %s", BYTES_TEXT[captured - HEAD.header_end]) end
 
 function SUMMARY.raw_omxoed(v)
   local high, low = v.nic_id_hi % 65536, v.nic_id_lo
@@ -2135,51 +2182,51 @@ function SUMMARY.truc(v)
   if not G.enum["liback.type"][v["liback.type"]] then
     return format("sub-type 0x%02x session 0x%08x", v["liback.type"], v.session)
   end
-  return format("liback %d ack %s session 0x%08x", v["liback.acknum"], sequence_text(v["liback.lib_seqnum"]), v.session)
+  return format("liback %d ack %s session 0x%08x", v["liback.acknum"], SEQUENCE_TEXT[v["liback.lib_seqnum"]], v.session)
 end
 
 function SUMMARY.connect_request(v)
   return format("request %d session 0x%08x key 0x%08x start %s peer %d", v.connect_seqnum, v.src_session_id, v.app_key,
-    sequence_text(v.target_recv_seqnum_start), v.src_dst_peer_index)
+    SEQUENCE_TEXT[v.target_recv_seqnum_start], v.src_dst_peer_index)
 end
 
 function SUMMARY.connect_reply(v)
   return format("reply %d %s session 0x%08x start %s peer %d", v.connect_seqnum,
     value_text(G.enum.connect_status_code, v.connect_status_code), v.target_session_id,
-    sequence_text(v.target_recv_seqnum_start), v.src_dst_peer_index)
+    SEQUENCE_TEXT[v.target_recv_seqnum_start], v.src_dst_peer_index)
 end
 
 SUMMARY.tiny, SUMMARY.small = inline_text, inline_text
 
 function SUMMARY.medium(v, dialect)
-  return format("%s fragment %d: %s at %.0f of %d %s", numbers_text(v), v.frag_seqnum, bytes_text(v.frag_length),
+  return format("%s fragment %d: %s at %.0f of %d %s", numbers_text(v), v.frag_seqnum, BYTES_TEXT[v.frag_length],
     fragment_start(v, dialect), v.length, match_text(v))
 end
 
 function SUMMARY.rndv(v)
   local offset = v.pulled_rdma_offset > 0 and format(" offset %d", v.pulled_rdma_offset) or ""
-  return format("%s: %s to pull from %s%s %s", numbers_text(v), bytes_text(v.msg_length), region_text(v), offset, match_text(v))
+  return format("%s: %s to pull from %s%s %s", numbers_text(v), BYTES_TEXT[v.msg_length], region_text(v), offset, match_text(v))
 end
 
 function SUMMARY.pull(v, dialect)
   local frames = pull_frames(v, dialect)
   local which = format("frame %d", v.frame_index)
   if frames > 1 then which = format("frames %d..%.0f", v.frame_index, v.frame_index + frames - 1) end
-  return format("%s: %s of %d from %s handle 0x%08x", which, bytes_text(v.block_length), v.total_length, region_text(v),
+  return format("%s: %s of %d from %s handle 0x%08x", which, BYTES_TEXT[v.block_length], v.total_length, region_text(v),
     v.src_pull_handle)
 end
 
 function SUMMARY.pull_reply(v)
-  return format("frame %d: %s at %d handle 0x%08x", v.frame_seqnum, bytes_text(v.frame_length), v.msg_offset,
+  return format("frame %d: %s at %d handle 0x%08x", v.frame_seqnum, BYTES_TEXT[v.frame_length], v.msg_offset,
     v.dst_pull_handle)
 end
 
 function SUMMARY.notify(v)
-  return format("%s: %s pulled from %s", numbers_text(v), bytes_text(v.total_length), region_text(v))
+  return format("%s: %s pulled from %s", numbers_text(v), BYTES_TEXT[v.total_length], region_text(v))
 end
 
 function SUMMARY.nack_lib(v)
-  local what = v.lib_seqnum > 0 and "seq " .. sequence_text(v.lib_seqnum) or "connect"
+  local what = v.lib_seqnum > 0 and "seq " .. SEQUENCE_TEXT[v.lib_seqnum] or "connect"
   return value_text(G.enum.nack_type, v.nack_type) .. " for " .. what
 end
 
@@ -2260,8 +2307,11 @@ function REMARK.nack_mcp(v, dialect, note)
   if not nack_name("nack_mcp.", v.nack_type) then note("nack_mcp.unknown_type", "no such nack type (R-NAK-09)") end
 end
 
+local ENDPOINTS_TEXT = texts_by(function(both) return format("%d→%d ", quotient(both, 256), both % 256) end)
+
 local function endpoints_text(v)
   local from, to = v.src_endpoint, v.dst_endpoint
+  if from and to then return ENDPOINTS_TEXT[from * 256 + to] end
   if not from and not to then return "" end
   return (from or "") .. "→" .. (to or "") .. " "
 end
@@ -2291,7 +2341,7 @@ local function record_of(number)
 end
 
 local function add_item(number, name, value)
-  local record = record_of(number)
+  local record = state.frame[number] or record_of(number)
   local count = #record
   if count >= 2 * ITEMS_KEPT then return end
   record[count + 1], record[count + 2] = name, value
@@ -2341,8 +2391,6 @@ local function child(parent, key)
   return found
 end
 
-local function endpoint_key(host, endpoint) return host * 256 + (endpoint or 0) end
-
 -- Memory for reassembly: buffers in order of age; the oldest are discarded first.
 
 local function forget_oldest()
@@ -2382,7 +2430,7 @@ local function assemble(buffer, length)
     end
     if start > at then
       fits = false
-      parts[#parts + 1] = string.rep("\0", math.min(start, length) - at)
+      parts[#parts + 1] = string.rep("\0", min(start, length) - at)
       at = start
     end
     if start < at then
@@ -2666,7 +2714,7 @@ local function acknowledge(c, flow, value, explicit)
     local old = session_number + (number - step - ACKED_KEPT) % SEQUENCES
     if messages[old] and messages[old].acked then messages[old], flow.size = nil, flow.size - 1 end
   end
-  flow.unacked, flow.acked = number, math.min(flow.acked + fresh, HALF)
+  flow.unacked, flow.acked = number, min(flow.acked + fresh, HALF)
   if (number - flow.expected) % SEQUENCES < HALF then flow.expected = number end
   advance_expected(flow)
   if newest then
@@ -2674,7 +2722,7 @@ local function acknowledge(c, flow, value, explicit)
     local counted = state.counted.acks or { count = 0, sum = 0, most = 0 }
     state.counted.acks = counted
     counted.count, counted.sum = counted.count + 1, counted.sum + c.time - newest.time
-    counted.most = math.max(counted.most, c.time - newest.time)
+    counted.most = max(counted.most, c.time - newest.time)
   end
 end
 
@@ -2682,7 +2730,7 @@ local function count_message(kind, length)
   local counted = state.counted.messages[kind] or { count = 0, bytes = 0, least = length, most = length }
   state.counted.messages[kind] = counted
   counted.count, counted.bytes = counted.count + 1, counted.bytes + length
-  counted.least, counted.most = math.min(counted.least, length), math.max(counted.most, length)
+  counted.least, counted.most = min(counted.least, length), max(counted.most, length)
 end
 
 local function check_session(c)
@@ -2902,6 +2950,8 @@ end
 
 -- Transfers: RNDV, the pull that follows it, and the NOTIFY that ends it.
 
+do
+
 function ANALYSE.rndv(c)
   local message, fresh = analyse_numbered(c)
   if not fresh then return end
@@ -2962,7 +3012,7 @@ end
 -- Marks a repeated PULL: the timer expired, a later block is complete, or the frame is a duplicate.
 local function mark_re_request(c, pull, block)
   local since = c.time - block.time
-  local quiet = c.time - math.max(block.time, pull.last_reply)
+  local quiet = c.time - max(block.time, pull.last_reply)
   if quiet < N.pull_timer_least and is_overtaken(pull, block) then
     add_flag(c.number, "analysis.re_request")
     add_flag(c.number, "analysis.early_re_request")
@@ -2978,7 +3028,7 @@ end
 local function note_block(c, pull)
   if pull.refused > 0 then add_flag(c.number, "analysis.nacked") end
   if pull.notify then add_flag(c.number, "analysis.obsolete") end
-  if math.min(c.v.src_endpoint, c.v.dst_endpoint) >= N.endpoint_maximum then add_flag(c.number, "analysis.probe") end
+  if min(c.v.src_endpoint, c.v.dst_endpoint) >= N.endpoint_maximum then add_flag(c.number, "analysis.probe") end
   if pull.full then return end
   pull.full = not enlarge(pull, 0.5)
   local block = pull.blocks[c.v.frame_index]
@@ -3005,7 +3055,7 @@ end
 local function next_refused(pull)
   local place = pull.refusals + 1
   while pull.requests[place] and pull.requests[place].answered do place = place + 1 end
-  pull.refusals = math.min(place, #pull.requests)
+  pull.refusals = min(place, #pull.requests)
   local request = pull.requests[place] or pull.requests[#pull.requests]
   return request and not request.answered and request.number
 end
@@ -3027,14 +3077,14 @@ function ANALYSE.pull(c)
   if is_zombie(c, pull) then add_flag(c.number, "analysis.zombie_pull") end
   if message_offset(c.v, c.dialect) + c.v.block_length > c.v.total_length then add_flag(c.number, "pull.out_of_range") end
   note_block(c, pull)
-  add_item(c.number, "analysis.frames_in_flight", math.max(pull.requested - pull.received, 0))
+  add_item(c.number, "analysis.frames_in_flight", max(pull.requested - pull.received, 0))
 end
 
 -- Returns the request of a reply. Blocks begin at multiples of their size; others are sought among the latest.
 local function request_of(pull, frame, dialect)
   local block = pull.blocks[frame - frame % dialect.frames_per_block]
   if block and frame < block.index + block.frames then return block.request end
-  for place = #pull.requests, math.max(1, #pull.requests - 2 * N.blocks_in_flight), -1 do
+  for place = #pull.requests, max(1, #pull.requests - 2 * N.blocks_in_flight), -1 do
     block = pull.requests[place].block
     if frame >= block.index and frame < block.index + block.frames then return block.request end
   end
@@ -3049,7 +3099,7 @@ local function check_reply(c, pull)
   if frame % 256 ~= c.v.frame_seqnum then add_flag(c.number, "pull_reply.wrap_around") end
   if c.v.msg_offset + c.v.frame_length > pull.total then
     add_flag(c.number, "pull_reply.out_of_range")
-  elseif c.v.frame_length < math.min((frame + 1) * payload - r, pull.total) - c.v.msg_offset then
+  elseif c.v.frame_length < min((frame + 1) * payload - r, pull.total) - c.v.msg_offset then
     add_flag(c.number, "pull_reply.short")
   end
   return frame
@@ -3067,15 +3117,16 @@ end
 -- before all of them the reply is out of order. Repeated bytes are neither.
 local function mark_order(c, block, known)
   local best
-  for place, cursor in ipairs(block.cursors) do
-    if cursor <= c.v.msg_offset and (not best or cursor > block.cursors[best]) then best = place end
+  local cursors = block.cursors
+  for place = 1, #cursors do
+    if cursors[place] <= c.v.msg_offset and (not best or cursors[place] > cursors[best]) then best = place end
   end
   if not best then
     if not known then add_flag(c.number, "analysis.out_of_order") end
     return
   end
-  if block.cursors[best] < c.v.msg_offset and not known then add_flag(c.number, "analysis.gap") end
-  block.cursors[best] = c.v.msg_offset + c.v.frame_length
+  if cursors[best] < c.v.msg_offset and not known then add_flag(c.number, "analysis.gap") end
+  cursors[best] = c.v.msg_offset + c.v.frame_length
 end
 
 local function note_reply(c, pull, frame)
@@ -3110,7 +3161,7 @@ local function note_reply(c, pull, frame)
     if block.got == block.frames then
       block.overtaken = pull.complete_block and pull.complete_block > block.index
       add_item(request.number, "last_data_in", c.number)
-      pull.complete_block = math.max(pull.complete_block or block.index, block.index)
+      pull.complete_block = max(pull.complete_block or block.index, block.index)
     end
   end
   if c.cut then pull.cut = true end
@@ -3137,7 +3188,7 @@ function ANALYSE.pull_reply(c)
   if recall("closed", 0, pull.puller) then add_flag(c.number, "pull_reply.closed_endpoint") end
   if pull.rndv then add_item(c.number, "rndv_in", pull.rndv.number) end
   note_reply(c, pull, check_reply(c, pull))
-  add_item(c.number, "analysis.frames_in_flight", math.max(pull.requested - pull.received, 0))
+  add_item(c.number, "analysis.frames_in_flight", max(pull.requested - pull.received, 0))
 end
 
 local function end_transfer(c, rndv)
@@ -3153,7 +3204,7 @@ local function end_transfer(c, rndv)
   if pull.full then
     add_flag(c.number, "reassembly.memory")
   elseif c.v.total_length > 0 and pull.got < pull.total then
-    add_flag(c.number, "reassembly.incomplete", format("%d of %s are in the capture", pull.got, bytes_text(pull.total)))
+    add_flag(c.number, "reassembly.incomplete", format("%d of %s are in the capture", pull.got, BYTES_TEXT[pull.total]))
   end
   pull.notify = c.number
   add_item(c.number, "pull_in", pull.number)
@@ -3182,7 +3233,7 @@ end
 
 -- The frames of a message are refused one by one, in order.
 local function refuse(c, frames, count, flag)
-  local refused = frames[math.min(count, #frames)]
+  local refused = frames[min(count, #frames)]
   if not refused then
     add_flag(c.number, flag)
     return
@@ -3228,6 +3279,8 @@ function ANALYSE.nack_mcp(c)
   refuse(c, { next_refused(pull) or nil }, 1, "nack_mcp.unmatched")
 end
 
+end
+
 local function leaks(layout, raw)
   local undefined = layout.undefined
   for number = 1, #undefined do
@@ -3267,7 +3320,7 @@ end
 local function count_frame(c, malformed)
   local counted, size = state.counted, c.reported
   counted.frames, counted.bytes = counted.frames + 1, counted.bytes + size
-  local kind = child(counted.types, c.v.ptype and type_text(c.v.ptype) or "?")
+  local kind = child(counted.types, c.v.ptype and TYPE_TEXT[c.v.ptype] or "?")
   kind.frames, kind.bytes = (kind.frames or 0) + 1, (kind.bytes or 0) + size
   if malformed then
     local reason = G.reason[malformed.reason].text
@@ -3296,7 +3349,7 @@ local function stat_lines()
   local counted = state.counted
   local lines = { format("%-16s %10s %14s %9s", "Type", "Frames", "Bytes", "Share") }
   local function line(name, frames, bytes)
-    lines[#lines + 1] = format("%-16s %10d %14d %8.1f%%", name, frames, bytes, 100 * frames / math.max(counted.frames, 1))
+    lines[#lines + 1] = format("%-16s %10d %14d %8.1f%%", name, frames, bytes, 100 * frames / max(counted.frames, 1))
   end
   for _, name in ipairs(sorted_keys(counted.types, function(a, b)
     local x, y = counted.types[a].frames, counted.types[b].frames
@@ -3355,14 +3408,15 @@ local function peers_lines()
     end
   end
   sort(known, function(a, b)
-    local c, d = math.min(a.one.number, a.other.number), math.min(b.one.number, b.other.number)
+    local c, d = min(a.one.number, a.other.number), min(b.one.number, b.other.number)
     if c ~= d then return c < d end
-    return math.max(a.one.number, a.other.number) < math.max(b.one.number, b.other.number)
+    return max(a.one.number, a.other.number) < max(b.one.number, b.other.number)
   end)
   for _, pair in ipairs(known) do
     if pair.dialect then
       lines[#lines + 1] = format("%s and %s: %s", pair.one.text, pair.other.text, pair.dialect.name)
-      if pair.reason then lines[#lines] = lines[#lines] .. ", because of\n  " .. pair.reason end
+      local reason = pair.verdict.reason
+      if reason then lines[#lines] = lines[#lines] .. ", because of\n  " .. reason end
     end
   end
   return lines
@@ -3410,7 +3464,7 @@ local function show_fields(tree, tvb, layout, values, little, captured)
       if whole then
         if each.undefined then item:append_text(" (undefined)") end
         if each.sequence and values[each.name] and values[each.name] >= SEQUENCES then
-          item:append_text(format(" (session number/sequence %s)", sequence_text(values[each.name])))
+          item:append_text(format(" (session number/sequence %s)", SEQUENCE_TEXT[values[each.name]]))
         end
       end
     end
@@ -3438,7 +3492,7 @@ end
 
 local function show_payload(tree, tvb, layout, values, captured, reported)
   local start = layout.header_end - N.header_length
-  local size = math.max(0, math.min(announced_length(layout, values, reported), captured - layout.header_end))
+  local size = max(0, min(announced_length(layout, values, reported), captured - layout.header_end))
   if size > 0 then
     local field = layout.payload.field
     if layout.payload.text then
@@ -3462,7 +3516,7 @@ end
 local function show_body(tree, tvb, shown)
   local layout, malformed, captured = shown.layout, shown.malformed, shown.captured
   local known = layout or HEAD
-  local readable = layout and captured or math.min(captured, N.type_offset + 1)
+  local readable = layout and captured or min(captured, N.type_offset + 1)
   show_fields(tree, tvb, known, shown.values, shown.little, readable)
   local at = end_of_fields(known, readable)
   if layout and layout.payload and not malformed then
@@ -3500,46 +3554,21 @@ local function show_record(tree, here, record)
   if record.message and record.message.data then show_message(tree, here, record.message) end
 end
 
--- The dialect of a frame: set by preference, stored for this frame, or detected from the traffic.
-
-local function forced_dialect()
-  if prefs.dialect == 1 then return MXOE, "preference" end
-  if prefs.dialect == 2 then
-    return dialect_of("omx", "N4", within_limits(prefs.frame_limit), true), "preference"
-  end
-  return nil
-end
-
--- Returns one shared table for all frames with the same verdict.
-local function verdict_of(pair)
-  local forced, reason = forced_dialect()
-  local dialect, judged = forced or pair.dialect, pair
-  -- The same for all pairs of hosts.
-  if forced or not dialect then judged = state end
-  if not forced then reason = pair.reason end
-  local known = judged.judgement
-  if not known or known.decided ~= dialect or known.reason ~= reason then
-    known = { decided = dialect, dialect = dialect or MXOE, reason = reason }
-    judged.judgement = known
-  end
-  return known
-end
-
 -- Learns from a new frame. Returns its verdict, its byte order, and whether it is evidence for another dialect.
-local function learn(number, raw, captured, reported, pair, source)
+local function learn(number, packet_type, raw, captured, reported, pair, source)
   local little, mismatch = false, false
-  if byte(raw, TYPE_PLACE) then
-    little = prefs.byte_order == 0 and is_little(source, raw, captured, reported)
-    mismatch = learn_dialect(pair, raw, captured, reported, little, number)
+  if packet_type then
+    little = prefs.byte_order == 0 and is_little(source, packet_type, raw, captured, reported)
+    mismatch = learn_dialect(pair, packet_type, raw, captured, reported, little, number)
   end
   if little then state.little[number] = true end
-  local verdict = verdict_of(pair)
+  local verdict = state.forced or pair.verdict or UNDECIDED
   state.verdict[number] = verdict
-  return verdict, little, mismatch and verdict.reason ~= "preference"
+  return verdict, little, mismatch and not state.forced
 end
 
 local function hostname_of(layout, values, tvb, captured)
-  local start, size = layout.header_end - N.header_length, math.min(values.length, captured - layout.header_end)
+  local start, size = layout.header_end - N.header_length, min(values.length, captured - layout.header_end)
   if size <= 0 then return "", 0 end
   return hostname_text(tvb:raw(start, size)), size
 end
@@ -3550,14 +3579,14 @@ local context = {}
 -- The captured part of the packet's data.
 function context:data()
   local start = self.layout.header_end
-  local present = math.min(self.size, self.captured - start)
+  local present = min(self.size, self.captured - start)
   if present <= 0 then return "" end
   return self.tvb:raw(start - N.header_length, present)
 end
 
 local function analyse(c)
   local layout, values = c.layout, c.v
-  c.from, c.to = endpoint_key(c.source, values.src_endpoint), endpoint_key(c.destination, values.dst_endpoint)
+  c.from, c.to = c.source * 256 + (values.src_endpoint or 0), c.destination * 256 + (values.dst_endpoint or 0)
   c.broadcast = c.receiver.broadcast
   local payload = layout.payload
   c.size = payload and announced_length(layout, values, c.reported) or 0
@@ -3570,7 +3599,6 @@ end
 -- Returns the names known at a frame, in one shared table per pair of hosts and state.
 local function names_of(pair, sender, receiver)
   local from, to = sender.name, receiver.name
-  if not from and not to then return nil end
   local way = sender == pair.one and "forth" or "back"
   local known = pair[way]
   if not known or known.from ~= from or known.to ~= to then
@@ -3586,16 +3614,6 @@ local function show_names(tree, here, names)
   if names.to then tree:add(F.dst_name, here, names.to):set_generated() end
 end
 
--- Decodes a frame by itself.
-local function read_frame(tvb, raw, captured, reported, dialect, little)
-  local layout, values, malformed = parse(raw, captured, reported, dialect, little)
-  local present = 0
-  if layout and not malformed and layout.payload and layout.payload.text then
-    values.hostname, present = hostname_of(layout, values, tvb, captured)
-  end
-  return layout, values, malformed, present
-end
-
 -- Analyses a frame when it is first dissected, in the order of the capture.
 local function remember(c, malformed, mismatch, follows)
   if follows then
@@ -3606,7 +3624,7 @@ local function remember(c, malformed, mismatch, follows)
 end
 
 local function info_text(layout, values, malformed, dialect, captured, notes)
-  local name = values.ptype and type_text(values.ptype) or "?"
+  local name = values.ptype and TYPE_TEXT[values.ptype] or "?"
   if malformed then return name .. " " .. endpoints_text(values) .. malformed_text(malformed, values) end
   local text = name .. " " .. endpoints_text(values) .. SUMMARY[layout.name](values, dialect, captured)
   if #notes > 0 then text = text .. "  [" .. concat(notes, "; ") .. "]" end
@@ -3615,9 +3633,6 @@ end
 
 local NOTHING = {}
 local handle
-local remarks_of
-
-do
 
 local words, names
 
@@ -3627,13 +3642,10 @@ local function note(name, text)
 end
 
 -- Remarks need no history: they are shown with the analysis switched off too.
-function remarks_of(layout, values, malformed, dialect, present)
+local function remarks_of(judge, values, dialect, present)
   words, names = NOTHING, NOTHING
-  local judge = layout and not malformed and REMARK[layout.name]
-  if judge then judge(values, dialect, note, present) end
+  judge(values, dialect, note, present)
   return words, names
-end
-
 end
 
 -- With a read filter (tshark -2 -R), dropped frames have the same number as the next one that passes.
@@ -3655,33 +3667,37 @@ local function show_tree(root, tvb, here, pinfo, shown)
   root:add(F.byte_order, here, shown.little and "little" or "network"):set_generated()
 end
 
-local function show_findings(root, here, malformed, shift, words, names, flags, record)
-  if malformed then show_malformed(root, here, malformed, shift) end
-  for place, name in ipairs(names) do show_expert(root, name, words[place]) end
+local function show_findings(root, words, names, flags, record)
+  for place = 1, #names do show_expert(root, names[place], words[place]) end
   if not flags then return end
   local texts = record and record.texts or NOTHING
-  for _, name in ipairs(flags.names) do show_expert(root, name, texts[name]) end
+  for place = 1, #flags.names do show_expert(root, flags.names[place], texts[flags.names[place]]) end
 end
 
+-- To find a method of an object takes longer than most of them.
+local captured_len, reported_len, raw_bytes, referenced = Tvb.captured_len, Tvb.reported_len, Tvb.raw, TreeItem.referenced
+
 function mxoe.dissector(tvb, pinfo, tree)
-  local length, number = tvb:captured_len(), pinfo.number
-  local captured, reported = length + N.header_length, tvb:reported_len() + N.header_length
+  local length, number = captured_len(tvb), pinfo.number
+  local captured, reported = length + N.header_length, reported_len(tvb) + N.header_length
   if reported < captured then reported = captured end
-  local raw = length > 0 and tvb:raw(0, length < LONGEST_HEADER and length or LONGEST_HEADER) or ""
+  local raw = length > 0 and raw_bytes(tvb, 0, length < LONGEST_HEADER and length or LONGEST_HEADER) or ""
+  local packet_type = byte(raw, TYPE_PLACE)
   local verdict, little, mismatch, sender, receiver, pair = state.verdict[number], state.little[number], false, nil, nil, nil
   if not verdict or (not pinfo.visited and is_other_frame(number, pinfo.rel_ts, raw)) then
-    -- If the state grows old here, the hosts are kept in a table that is not used any more.
-    local latest = state.latest
-    sender, receiver = host_of(pinfo.dl_src, latest), host_of(pinfo.dl_dst, latest)
-    pair = pair_of(sender, receiver, latest)
-    verdict, little, mismatch = learn(number, raw, captured, reported, pair, sender)
+    sender, receiver, pair = hosts_of(pinfo.dl_src, pinfo.dl_dst)
+    verdict, little, mismatch = learn(number, packet_type, raw, captured, reported, pair, sender)
   end
   local dialect = verdict.dialect
-  local layout, values, malformed, present = read_frame(tvb, raw, captured, reported, dialect, little)
+  local layout, values, malformed = parse(packet_type, raw, captured, reported, dialect, little)
+  local present = 0
+  if packet_type == TYPE.HOST_REPLY and not malformed then
+    values.hostname, present = hostname_of(layout, values, tvb, captured)
+  end
   if sender then
     local last, time = state.last, pinfo.rel_ts
     last.number, last.time, last.raw = number, time, raw
-    if prefs.peer_names then state.named[number] = names_of(pair, sender, receiver) end
+    if (sender.name or receiver.name) and prefs.peer_names then state.named[number] = names_of(pair, sender, receiver) end
     -- A cooked capture has no destination addresses: there is no conversation to follow.
     local follows = prefs.analysis and not receiver.nowhere
     if follows or counting then
@@ -3692,27 +3708,28 @@ function mxoe.dissector(tvb, pinfo, tree)
       remember(c, malformed, mismatch, follows)
     end
   end
-  local words, names = remarks_of(layout, values, malformed, dialect, present)
+  local words, names, judge = NOTHING, NOTHING, layout and not malformed and REMARK[layout.name]
+  if judge then words, names = remarks_of(judge, values, dialect, present) end
   local record, flags = state.frame[number], state.flags[number]
   local info = info_text(layout, values, malformed, dialect, captured, words)
   local columns = pinfo.cols
   columns.protocol = "MXoE"
   columns.info = flags and flags.labels .. info or info
 
-  -- Without a tree or a filter that needs a field, only expert infos matter.
-  local whole = tree.visible
-  local wanted = whole or tree:referenced(handle)
+  -- Without a tree or a filter that needs a field, only expert infos matter. A visible tree references everything.
+  local wanted = referenced(tree, handle)
   if not wanted and not malformed and #names == 0 and not flags then return length end
   -- One empty range for all generated fields, since each new range is an object.
-  local root, here = tree:add(mxoe, tvb()), tvb(0, 0)
-  if whole then root:append_text(", " .. info) end
+  local root, here = tree:add(mxoe, tvb()), (wanted or malformed) and tvb(0, 0)
+  if wanted and tree.visible then root:append_text(", " .. info) end
   if wanted then
     show_tree(root, tvb, here, pinfo, {
       number = number, layout = layout, values = values, malformed = malformed, little = little, verdict = verdict,
       captured = captured, reported = reported,
     })
   end
-  show_findings(root, here, malformed, tvb:offset() - N.header_length, words, names, flags, record)
+  if malformed then show_malformed(root, here, malformed, tvb:offset() - N.header_length) end
+  show_findings(root, words, names, flags, record)
   if wanted and record then show_record(root, here, record) end
   return length
 end

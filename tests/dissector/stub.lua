@@ -45,7 +45,7 @@ function Proto(name, title)
   return proto
 end
 
-local Tvb = {}
+Tvb = {}
 Tvb.__index = Tvb
 local function tvb_of(data, offset, length)
   return setmetatable({ data = data, at = offset, reported = length }, Tvb)
@@ -72,7 +72,7 @@ ByteArray = { new = function(data, raw)
 end }
 
 local Tree = { visible = true }
-Tree.__index = Tree
+Tree.__index, TreeItem = Tree, Tree
 function Tree:add(field, range, value)
   write(field.abbreviation, range.text or "", value ~= nil and any(value) or "")
   return self
