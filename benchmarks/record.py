@@ -12,10 +12,12 @@ A new recording replaces that of the same benchmark if it is complete and quiet 
 ``--quick``, is kept in build/recordings only, and changes no page. NAMEs choose benchmarks; without any, all are run.
 
 With ``--interpreted`` it is recorded in recording-interpreted.jsonl, with which later versions are compared, and from
-which no page is made: an interpreted mxwire must not become slower either.
+which no page is made: an interpreted mxwire must not become slower either. Its rounds take long: each benchmark begins
+none after two minutes, so that all four take a quarter of an hour.
 
 With ``--compare`` nothing is recorded: each point is compared with the recorded one, and those are listed that have
-become worse beyond the scatter of both, and by more than a tenth.
+become worse beyond the scatter of both, and by more than a tenth. A benchmark without a recording is not run: a line
+names the command that records it.
 
 The exit code is 0, or 1 if a recording was not quiet, or a point has become worse; and 2 if a benchmark has failed.
 Goals decide nothing here; each benchmark prints them.
@@ -40,6 +42,7 @@ from mxwire.report.json_line import json_line
 
 HERE = Path(__file__).parent
 INTERPRETED = RECORDING.with_name("recording-interpreted.jsonl")
+INTERPRETED_MINUTES = 2.0
 BENCHMARKS = (
     *("curve", "live", "live_processor", "local", "agent", "mpi", "engine"),
     *("decode", "analysis", "campaign", "dissector", "interop", "linerate", "replay"),
@@ -64,8 +67,14 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no benchmark {', '.join(unknown)}")
     path = INTERPRETED if options.interpreted else RECORDING
+    if options.interpreted and options.minutes is None:
+        options.minutes = INTERPRETED_MINUTES
     code = 0
     for name in [each for each in BENCHMARKS if each in options.names] or BENCHMARKS:
+        if options.compare and recording_of(name, path) is None:
+            choice = f"--interpreted {name}" if options.interpreted else name
+            print(f"{name}: nothing to compare with in {path.name}: record it with make bench BENCH='{choice}'")
+            continue
         print(f"--- {name}", file=sys.stderr, flush=True)
         new = measured(name, options)
         if new is None:
@@ -118,9 +127,14 @@ def recorded(new: Recording, path: Path = RECORDING) -> Iterator[str]:
     yield f"{new.study}: recorded (load {new.conditions.load})"
 
 
+def recording_of(name: str, path: Path = RECORDING) -> Recording | None:
+    """Return what was recorded with a benchmark; None without a recording."""
+    return next((each for each in (read_recordings(path) if path.exists() else ()) if each.study == name), None)
+
+
 def worse(new: Recording, path: Path = RECORDING) -> Iterator[str]:
     """Yield the points that have become worse beyond the scatter, and by more than a tenth."""
-    old = next((each for each in (read_recordings(path) if path.exists() else ()) if each.study == new.study), None)
+    old = recording_of(new.study, path)
     if old is None or not same_machine(old, new):
         return
     # Compared by name, whatever else has changed.
@@ -135,12 +149,12 @@ def worse(new: Recording, path: Path = RECORDING) -> Iterator[str]:
 
 
 def compared(new: Recording, path: Path = RECORDING) -> Iterator[str]:
-    """Yield a comparison with the recording."""
-    old = next((each for each in (read_recordings(path) if path.exists() else ()) if each.study == new.study), None)
+    """Yield a comparison with the recording; nothing without one."""
+    old = recording_of(new.study, path)
     mark = "" if is_quiet(new.conditions) else f"; NOT QUIET, or --quick (load {new.conditions.load})"
     if old is None:
-        yield f"{new.study}: nothing was recorded{mark}"
-    elif not same_machine(old, new):
+        return
+    if not same_machine(old, new):
         yield f"{new.study}: recorded on another machine ({old.conditions.processor}), or otherwise compiled{mark}"
     else:
         found = list(worse(new, path))

@@ -93,7 +93,18 @@ def test_a_point_is_worse_beyond_the_scatter_and_a_tenth(module: Any, tmp_path: 
     assert "another machine" in next(record.compared(elsewhere, path))
     loud = next(record.compared(recording({"mxoe": {0: 10.0}}, replace(QUIET, load=3.0)), path))
     assert loud.endswith("; NOT QUIET, or --quick (load 3.0)")
-    assert next(record.compared(recording({"mxwire": {0: 1.0}}, study="local"), path)) == "local: nothing was recorded"
+    assert list(record.compared(recording({"mxwire": {0: 1.0}}, study="local"), path)) == []
+
+
+def test_a_benchmark_without_a_recording_is_named_and_not_run(module: Any, monkeypatch, capsys, tmp_path: Path) -> None:
+    record = module("record")
+    monkeypatch.setattr(record, "INTERPRETED", tmp_path / "recording-interpreted.jsonl")
+    monkeypatch.setattr(record, "measured", pytest.fail)
+    monkeypatch.setattr("sys.argv", ["record.py", "--compare", "--interpreted", "decode", "engine"])
+    assert record.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [each.partition(":")[0] for each in lines] == ["engine", "decode"]
+    assert lines[0].endswith("in recording-interpreted.jsonl: record it with make bench BENCH='--interpreted engine'")
 
 
 def test_a_measured_command_leaves_no_process_behind(module: Any, tmp_path: Path) -> None:
