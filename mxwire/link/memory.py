@@ -157,6 +157,7 @@ class MemoryLink:
 
     def receive_few(self) -> list[bytes] | FrameBatch:
         """Receive as ``receive`` does without waiting; up to ``_FEW`` frames are returned as copies."""
+        # Without the lock, which costs more than the rest of an idle poll; later frames wait for the next poll.
         if not (self._waiting or self._wakeup.is_set or self._gone or self._closed):
             return _NO_FRAMES
         frames = self._take()

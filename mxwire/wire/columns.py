@@ -135,6 +135,7 @@ class _Pass:
         self.located = located
         self.dialects = dialects
         self.which_dialect = which_dialect
+        # Nearly all senders use the network's order: then no group of frames is divided by order.
         self.swapped = swapped if swapped is not None and swapped.any() else None
         self.captured = located.captured
         self.wire_length = located.wire_length
@@ -151,6 +152,7 @@ class _Pass:
         if typeless.any():
             self._short(np.flatnonzero(typeless), TYPE_OFFSET + 1)
             packet_type[typeless] = NO_TYPE
+        # Few types occur in a batch: a pass for each of them costs less than a sort. The least type is -1.
         counts = np.bincount(packet_type + 1, minlength=1)
         for value in np.flatnonzero(counts[1:]):
             self._type(int(value), np.flatnonzero(packet_type == value))
@@ -181,6 +183,7 @@ class _Pass:
         packet_type = PacketType(value)
         alternative = ALTERNATIVES.get(packet_type)
         if alternative is not None:
+            # Types with two layouts have the same ones in all dialects.
             second = self._is_alternative(packet_type, place)
             self._order(alternative, self.dialects[0], place[second])
             place = place[~second]
@@ -197,6 +200,7 @@ class _Pass:
         if packet_type == PacketType.CONNECT:
             flagged: NDArray[np.bool_] = (rows[:, REPLY_FLAG] != 0) & (self.captured[place] > REPLY_FLAG)
             return flagged
+        # The bytes that a capture has cut off might differ from those of an announcement.
         whole = self.captured[place] >= self.wire_length[place]
         return whole & is_announcement(rows, self.wire_length[place])
 

@@ -178,6 +178,7 @@ def _gather(batch: FrameBatch, start: NDArray[np.int64]) -> NDArray[np.void]:
     if last >= 0:
         every = np.ndarray((last + 1,), f"V{ROW}", buffer, strides=(1,))
         rows = every[np.minimum(start, last)] if len(late) else every[start]
+    # A row must not reach beyond the buffer: the last frames get zeros behind them.
     for place in late:
         tail = buffer[min(start[place], len(buffer)) :]
         row = np.zeros(ROW, np.uint8)

@@ -141,10 +141,13 @@ class PlainLanes:
             repeats, behind = ordered.repeats(frames.sequence[order], mine["next"], numbered)
             if repeats.any():
                 self.behind = np.where(repeats, behind, 0)
+                # Later windows have the same frames, of which others may be repeats.
                 self.frames = frames.part(0, len(frames))
                 self.frames.kind = frames.kind.copy()
                 self.frames.kind[order[repeats]] += REPEATED
+                # A repeat takes no number, so that the positions of all messages after it have changed.
                 plain = self._examine(mine, ordered)
+        # The frames are sorted by conversation: the first one in time that is not plain ends the run for all lanes.
         self.count = len(order) if plain.all() else int(order[~plain].min())
         """Number of plain frames at the beginning of the window."""
 
@@ -159,6 +162,7 @@ class PlainLanes:
 
         values = frames.ack[order].astype(np.int64)
         seen = mine["back_next"] + self.partner_sent
+        # An ack has 14 bits: it stands for the latest position with these bits up to the messages seen.
         position = seen - (seen - values & NUMBER_MASK)
         advances = (values != mine["known"]) & (position > mine["back_acked"])
         idle = (values == mine["known"]) & (ordered.before(advances)[0] == 0)
