@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-import sysconfig
-from importlib import import_module, metadata
+from importlib import import_module
 from types import ModuleType
 
 from mxwire.errors import MxwireError
@@ -17,6 +14,12 @@ class MissingExtraError(MxwireError, ImportError):
 
 def install_command(extra: str) -> str:
     """Return the command that installs the packages of ``extra``, and leaves mxwire itself as it is installed."""
+    # Only an error needs them, and they import a third of the modules of a command.
+    import re
+    import shlex
+    import sysconfig
+    from importlib import metadata
+
     mark = re.compile(f"""; *extra *== *['"]{extra}['"]""")
     try:
         own = metadata.distribution("mxwire")

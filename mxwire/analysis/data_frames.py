@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mxwire.analysis.conversations import Follower
-from mxwire.analysis.marks import FrameMarker
+from mxwire.analysis.marks import MARK_COLUMNS, FrameMarker
 from mxwire.analysis.message_table import message_columns, message_row
 from mxwire.analysis.selection import MessageSelector, Selection
-from mxwire.analysis.table import COLUMN_NAMES, MARK_COLUMNS, TableBuilder
+from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.analysis.table_columns import polars_table, require_polars
 from mxwire.capture import open_capture
 from mxwire.capture.time_order import in_time_order

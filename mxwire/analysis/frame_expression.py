@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.frame_marks import FLAGS, Role
 from mxwire.analysis.host_names import host_choice
-from mxwire.analysis.table import COLUMN_NAMES, MARK_COLUMNS, TableBuilder
+from mxwire.analysis.marks import MARK_COLUMNS
+from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.analysis.table_columns import TableColumn
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text

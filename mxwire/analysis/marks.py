@@ -10,11 +10,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mxwire.analysis.conversations import Follower
 from mxwire.analysis.conversations.frame_marks import FLAGS, ROLES, FrameMarks, Role, flag_bit, flag_names, flags_text
 from mxwire.wire.decoder import DecodedBatch
 
-__all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "flag_names", "flags_text"]
+__all__ = [
+    "FLAGS",
+    "MARK_COLUMNS",
+    "ROLES",
+    "FrameMarker",
+    "FrameMarks",
+    "Role",
+    "flag_bit",
+    "flag_names",
+    "flags_text",
+]
+
+MARK_COLUMNS: Final = ("message", "role", "flags", "repeat", "acknowledges")
+"""The columns of a table of frames that need the analysis of conversations; null without it."""
 
 
 class FrameMarker:

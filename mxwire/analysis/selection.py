@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from mxwire.analysis.conversations.frame_marks import FLAGS, flag_bit
-from mxwire.analysis.frame_expression import FrameExpression, NamedHost
 from mxwire.analysis.host_names import HostChoice, HostNames, addresses_of, host_choice
 from mxwire.analysis.marks import FrameMarker
 from mxwire.errors import MxwireError
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.conversations import CapturedMessage, Conversation, Flow
     from mxwire.analysis.conversations.frame_marks import FrameMarks, MessageFacts
+    from mxwire.analysis.frame_expression import FrameExpression, NamedHost
     from mxwire.wire.decoder import DecodedBatch
 
 NumberRange = tuple[int, int | None]
@@ -124,7 +124,7 @@ class Selection:
             match=match,
             messages=messages,
             flags=sum({_flag(each) for each in flags}),
-            where=None if where is None else FrameExpression(where),
+            where=None if where is None else _expression(where),
         )
 
     # Properties
@@ -473,6 +473,13 @@ class FindingSelector:
 _FRAMES_PER_PIECE: Final = 1 << 20
 _PIECES: Final = 512
 """Maximum number of blocks of bits that are kept: 64 MiB."""
+
+
+def _expression(text: str) -> FrameExpression:
+    # Few commands get one, and it imports the whole table of frames.
+    from mxwire.analysis.frame_expression import FrameExpression
+
+    return FrameExpression(text)
 
 
 def _party(host: str | HostChoice) -> _Party:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.frame_marks import ROLES, FrameMarks, flag_names
+from mxwire.analysis.marks import MARK_COLUMNS
 from mxwire.analysis.table_columns import ColumnKind, TableColumn, column_of, constant, polars_table
 from mxwire.analysis.table_file import TableFile, TableSink
 from mxwire.ethernet import mac_text
@@ -56,8 +57,6 @@ FRAME_COLUMNS: Final = (
     "dialect",
     "type",
 )
-MARK_COLUMNS: Final = ("message", "role", "flags", "repeat", "acknowledges")
-"""The columns that need the analysis of conversations; null without it."""
 TAIL_COLUMNS: Final = ("hostname", "payload_offset", "payload_length", "malformed_reason", "malformed_offset")
 COLUMN_NAMES: Final = ("file", *FRAME_COLUMNS, *MARK_COLUMNS, *FIELD_WIDTHS, *TAIL_COLUMNS)
 """The columns of the table, in order."""

@@ -124,7 +124,8 @@ class _FramePrinter:
     """Prints the lines of -l."""
 
     def __init__(self, options: CaptureOptions, decoder: Decoder, names: HostNames) -> None:
-        from mxwire.report.frame_text import FrameJson, FrameListing
+        from mxwire.report.frame_json import FrameJson
+        from mxwire.report.frame_text import FrameListing
         from mxwire.report.terminal import is_coloured
 
         style = click.style if is_coloured() else None

@@ -198,8 +198,7 @@ def _decode_set(captures: CaptureSet, options: DecodeOptions) -> None:
 
 def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
     """The analysis; None if the user disabled it or the chosen columns do not need it."""
-    from mxwire.analysis.marks import FrameMarker
-    from mxwire.analysis.table import MARK_COLUMNS
+    from mxwire.analysis.marks import MARK_COLUMNS, FrameMarker
 
     columns = options.columns
     without = columns is not None and not options.as_json and set(columns).isdisjoint(MARK_COLUMNS)
@@ -227,12 +226,14 @@ def _output(options: DecodeOptions, stack: ExitStack, process: WriterProcess | N
         refuse_overwriting(options.files, options.target)
         opener = None if process is None else process.open
         return FrameTable(stack.enter_context(TableWriter(options.target, options.columns, opener)))
-    from mxwire.report.frame_text import FrameColumns, FrameJson, FrameListing
-    from mxwire.report.terminal import is_coloured
-
     several = len(options.files) > 1
     if options.as_json:
+        from mxwire.report.frame_json import FrameJson
+
         return FrameJson(options.columns, full=options.as_json == "full", verbose=options.verbose, several=several)
+    from mxwire.report.frame_text import FrameColumns, FrameListing
+    from mxwire.report.terminal import is_coloured
+
     if options.columns is not None:
         return FrameColumns(options.columns)
     style = click.style if is_coloured() else None

@@ -1,4 +1,4 @@
-"""The JSON of whole batches of frames, from columns.
+"""Decoded frames as JSON Lines, and the JSON of whole batches of frames from columns.
 
 :func:`mxwire.report.frame_record.record` and :func:`mxwire.report.compact.compact` define the result, byte by byte;
 here one template per packet type formats the columns.
@@ -6,6 +6,7 @@ here one template per packet type formats the columns.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,14 +14,15 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.marks import ROLES, flag_names
 from mxwire.ethernet import mac_text
-from mxwire.report.compact import STATED
-from mxwire.report.json_line import plain_line
+from mxwire.report.compact import STATED, compact
+from mxwire.report.frame_output import FrameText
+from mxwire.report.json_line import json_line, plain_line, with_seconds
 from mxwire.units import SECOND
 from mxwire.wire.checks import Reason
 from mxwire.wire.enums import packet_type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from mxwire.analysis.marks import FrameMarks
     from mxwire.wire.columns import LayoutBlock
@@ -29,6 +31,53 @@ if TYPE_CHECKING:
 _EXACT: Final = 1 << 53
 """Integers below it are exact as floating-point numbers."""
 _ROLES: Final = ["" if each is None else f',"role":"{each.value}"' for each in ROLES]
+_WORTH: Final = 4
+"""Inverse of the share of a batch above which describing all frames is faster than describing only the frames to
+show."""
+
+
+class FrameJson(FrameText):
+    """JSON Lines: one object per frame, without what was not there unless ``full``; ``several``: with the name of its
+    capture."""
+
+    def __init__(
+        self, fields: Sequence[str] | None = None, *, full: bool = False, verbose: bool = False, several: bool = False
+    ) -> None:
+        self._fields = fields
+        self._full = full
+        self._verbose = verbose
+        self._several = several
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
+        """Print the objects of the frames at ``places``."""
+        if self._full or self._verbose or self._fields is not None:
+            super().show(decoded, places, marks)
+            return
+        file = json_line({"file": self.path})[1:-1] + "," if self._several else ""
+        # Describing a whole batch at once costs more than a few of its frames.
+        known = json_lines(decoded, marks, self.decoder.start_ns, file) if len(places) * _WORTH > len(decoded) else None
+        texts = [
+            (None if known is None else known[place]) or next(self.lines(decoded, place, marks))
+            for place in places.tolist()
+        ]
+        if texts:
+            sys.stdout.write("\n".join(texts) + "\n")
+        sys.stdout.flush()
+
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
+        """The object of one frame."""
+        # A record needs the classes of all packets; most frames are described without one.
+        from mxwire.report.frame_record import record
+
+        entry = record(decoded, place, verbose=self._verbose, marks=marks)
+        if self._fields is not None:
+            entry["fields"] = {name: value for name, value in entry["fields"].items() if name in self._fields}
+        if self._several:
+            entry = {"file": self.path} | entry
+        if self._full:
+            yield json_line(entry, self.decoder.start_ns)
+        else:
+            yield plain_line(compact(with_seconds(entry, self.decoder.start_ns), all_fields=self._fields is not None))
 
 
 def json_lines(

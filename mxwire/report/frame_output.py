@@ -1,9 +1,10 @@
-"""Output of decoded frames: the destination, a table file, and a part of a data set."""
+"""Output of decoded frames: the destination, lines of text, a table file, and a part of a data set."""
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,6 +32,21 @@ class FrameOutput(ABC):
     @abstractmethod
     def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
         """Output the frames of a batch at ``places``, with their ``marks`` if the capture is analysed."""
+
+
+class FrameText(FrameOutput):
+    """Lines of text on standard output."""
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
+        """Print the lines of the frames at ``places``."""
+        for place in places.tolist():
+            for line in self.lines(decoded, place, marks):
+                sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    @abstractmethod
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
+        """The lines of one frame."""
 
 
 class FrameTable(FrameOutput):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from mxwire.analysis.marks import FrameMarks, flag_names
-from mxwire.analysis.table import MARK_COLUMNS
+from mxwire.analysis.marks import MARK_COLUMNS, FrameMarks, flag_names
 from mxwire.ethernet import mac_text
 from mxwire.report.summary import type_text
 from mxwire.report.tree import FieldLine, field_lines
@@ -29,7 +28,7 @@ def record(
 ) -> dict[str, Any]:
     """The frame at ``index`` as a record: the keys of :data:`RECORD_KEYS`, and ``layout`` if ``verbose``.
 
-    Without ``marks`` the values of :data:`~mxwire.analysis.table.MARK_COLUMNS` are None.
+    Without ``marks`` the values of :data:`~mxwire.analysis.marks.MARK_COLUMNS` are None.
     """
     batch, located = decoded.batch, decoded.located
     frame = decoded.frame(index)

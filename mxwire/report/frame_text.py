@@ -1,19 +1,15 @@
-"""Decoded frames as text: lines and trees, JSON Lines, or columns."""
+"""Decoded frames as text: lines and trees, or columns."""
 
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mxwire.report.ascii_text import print_octets
-from mxwire.report.compact import compact
-from mxwire.report.frame_json import json_lines
 from mxwire.report.frame_line import FrameLines
-from mxwire.report.frame_output import FrameOutput
+from mxwire.report.frame_output import FrameOutput, FrameText
 from mxwire.report.frame_record import RECORD_KEYS, record
-from mxwire.report.json_line import json_line, plain_line, with_seconds
 from mxwire.report.summary import type_text
 from mxwire.report.terminal import terminal_width
 from mxwire.report.tree import tree
@@ -27,67 +23,6 @@ if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.marks import FrameMarks
     from mxwire.wire.decoder import DecodedBatch, Decoder
-
-
-_WORTH: Final = 4
-"""Inverse of the share of a batch above which describing all frames is faster than describing only the frames to
-show."""
-
-
-class FrameText(FrameOutput):
-    """Lines of text on standard output."""
-
-    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
-        """Print the lines of the frames at ``places``."""
-        for place in places.tolist():
-            for line in self.lines(decoded, place, marks):
-                sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-
-    @abstractmethod
-    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
-        """The lines of one frame."""
-
-
-class FrameJson(FrameText):
-    """JSON Lines: one object per frame, without what was not there unless ``full``; ``several``: with the name of its
-    capture."""
-
-    def __init__(
-        self, fields: Sequence[str] | None = None, *, full: bool = False, verbose: bool = False, several: bool = False
-    ) -> None:
-        self._fields = fields
-        self._full = full
-        self._verbose = verbose
-        self._several = several
-
-    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
-        """Print the objects of the frames at ``places``."""
-        if self._full or self._verbose or self._fields is not None:
-            super().show(decoded, places, marks)
-            return
-        file = json_line({"file": self.path})[1:-1] + "," if self._several else ""
-        # Describing a whole batch at once costs more than a few of its frames.
-        known = json_lines(decoded, marks, self.decoder.start_ns, file) if len(places) * _WORTH > len(decoded) else None
-        texts = [
-            (None if known is None else known[place]) or next(self.lines(decoded, place, marks))
-            for place in places.tolist()
-        ]
-        if texts:
-            sys.stdout.write("\n".join(texts) + "\n")
-        sys.stdout.flush()
-
-    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
-        """The object of one frame."""
-        entry = record(decoded, place, verbose=self._verbose, marks=marks)
-        if self._fields is not None:
-            entry["fields"] = {name: value for name, value in entry["fields"].items() if name in self._fields}
-        if self._several:
-            entry = {"file": self.path} | entry
-        if self._full:
-            yield json_line(entry, self.decoder.start_ns)
-        else:
-            yield plain_line(compact(with_seconds(entry, self.decoder.start_ns), all_fields=self._fields is not None))
 
 
 class FrameColumns(FrameText):

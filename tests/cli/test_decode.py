@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import mxwire as mxwire_package
-from mxwire.analysis.table import MARK_COLUMNS
+from mxwire.analysis.marks import MARK_COLUMNS
 from mxwire.capture.notes import read_notes
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE

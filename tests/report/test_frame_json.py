@@ -14,8 +14,7 @@ from mxwire.analysis.conversations import Follower
 from mxwire.analysis.marks import FrameMarker
 from mxwire.frames import FrameBatch
 from mxwire.report.compact import compact
-from mxwire.report.frame_json import json_lines
-from mxwire.report.frame_text import FrameJson
+from mxwire.report.frame_json import FrameJson, json_lines
 from mxwire.report.messages import message_json
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture
