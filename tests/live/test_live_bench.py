@@ -228,6 +228,17 @@ def test_imb_between_two_machines_has_every_rank(machines, ranks, over):
     assert {size for series, _, size in found if series == "PingPong"} >= {0, 1, 4096}
 
 
+def test_libraries_with_cards_are_compared_between_two_machines(machines):
+    here, there = machines
+    options = ["--quick", "--rounds", "1", "--model", "vmmc2", "--card", "process", "--sizes", "4", "--json"]
+    with served(there):
+        done = here.run(*COMMAND, "models", "--compare", "-i", "veth0", *options, timeout=150)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[-1]["complete"] and rows[-1]["facts"]["processors"] == {"sides": [], "cards": []}
+    assert {row["name"] for row in rows if row.get("series") == "L"} == {"vmmc2 with card", "null with card"}
+
+
 def test_mtu_between_two_machines_stays_below_that_of_the_interface(machines):
     here, there = machines
     axes = ["--mtu", "1500,16000", "--blocks", "8", "--delay", "0us"]

@@ -142,6 +142,8 @@ def test_a_program_that_is_killed_leaves_no_card(forked_sides):
 def test_a_study_plays_its_roles_on_cards(forked_sides):
     shared = {"spin": False, "carrier": "gm with card copied"}
     with NamespaceStage(StageOptions()) as stage:
+        # The passive side ends with its only message, before which its library imports memory.
+        assert "1000" in stage.run("spin error", carrier="vmmc2 with card", spin=False, durations=[1000])[0]
         assert stage.run("simultaneous", size=20_000, count=3, **shared)[0]["interval"] > 0
         found, _ = stage.run("used data", sizes=[4, 4096], counts=[4, 4], numbers=[2, 2], depth=4, **shared)
         assert found["points"]["4096"]["central queue"] > 0

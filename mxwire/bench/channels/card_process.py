@@ -30,7 +30,7 @@ class Card(Protocol):
     """A card's work, in its process."""
 
     over: bool
-    """True once the program has closed its end."""
+    """True once the program has closed its end, and its messages have been sent."""
     polls: bool
     """True to poll, without sleeping."""
 
@@ -93,7 +93,7 @@ def _answer(ring: CardRing, counters: dict[str, int]) -> bool:
 class FrameCard:
     """A card that moves frames between the link and the program."""
 
-    over = _asked = False
+    over = _asked = _closing = False
 
     def __init__(self, setup: ChannelSetup, ring: CardRing) -> None:
         self.polls = setup.spin
@@ -116,7 +116,7 @@ class FrameCard:
             case CardRecordKind.COUNT:
                 self._asked = True
             case CardRecordKind.CLOSE:
-                self.over = True
+                self._closing = True
 
     def turn(self) -> bool:
         """Move frames in both directions."""
@@ -130,6 +130,7 @@ class FrameCard:
             moved += 1
         if self._asked and _answer(self._ring, link_counts(self._link)):
             self._asked = False
+        self.over = self._closing and not self._queued
         return moved > 0
 
     def pause(self) -> float:
@@ -144,7 +145,7 @@ class FrameCard:
 class MessageCard(ModelChannel):
     """A card with the layer of a library; received data are put where the program finds them."""
 
-    over = _asked = False
+    over = _asked = _closing = False
 
     def __init__(self, setup: ChannelSetup, ring: CardRing, arena: SharedArena) -> None:
         self._ring, self._arena = ring, arena
@@ -179,7 +180,7 @@ class MessageCard(ModelChannel):
             case CardRecordKind.COUNT:
                 self._asked = True
             case CardRecordKind.CLOSE:
-                self.over = True
+                self._closing = True
 
     def turn(self) -> bool:
         """Handle frames, hand messages to the library, and report received data and messages that were taken."""
@@ -195,6 +196,8 @@ class MessageCard(ModelChannel):
             worked = True
         if self._asked and _answer(self._ring, self.frames()):
             self._asked = False
+        # The library may still wait for the partner before it takes the last message.
+        self.over = self._closing and not self._calls
         if self._layer.catastrophe:
             raise CatastropheError(self._layer.catastrophe)
         return worked
