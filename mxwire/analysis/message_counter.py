@@ -5,7 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
+
+import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.wire.decoder import DecodedBatch
@@ -44,7 +47,7 @@ class MessageCounter:
         """Sum of the announced lengths of the messages."""
         self.repeated: Counter[str] = Counter()
         """Number of frames that repeat a known message, by kind: retransmissions and duplicates."""
-        self._follower = Follower()
+        self._follower = Follower(rows=True)
 
     def observe(self, decoded: DecodedBatch) -> None:
         """Count the messages of a batch."""
@@ -55,10 +58,20 @@ class MessageCounter:
         self._count(self._follower.finish())
 
     def _count(self, messages: Iterable[CapturedMessage]) -> None:
-        for message in messages:
+        groups = self._follower.take_rows()
+        for message in chain(messages, *(group.messages for group in groups)):
             kind = message.kind.lower()
             self.repeated[kind] += message.repeated_frames
             if message.length is not None:
-                known = kind, size_class(message.length)
-                self.messages[known] += 1
-                self.bytes[known] += message.length
+                self._add(kind, size_class(message.length), 1, message.length)
+        for group in groups:
+            lengths = group.rows["length"]
+            keys = group.rows["kind"] * len(SIZE_CLASSES) + np.searchsorted(_BOUNDS, lengths)
+            for key, count in enumerate(np.bincount(keys).tolist()):
+                if count:
+                    kind, (size, _) = KINDS[key // len(SIZE_CLASSES)], SIZE_CLASSES[key % len(SIZE_CLASSES)]
+                    self._add(kind, size, count, int(lengths[keys == key].sum()))
+
+    def _add(self, kind: str, size: str, count: int, octets: int) -> None:
+        self.messages[kind, size] += count
+        self.bytes[kind, size] += octets

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.analysis.conversations import Follower, message_rows
-from mxwire.analysis.conversations.message import MessageSorter
+from mxwire.analysis.conversations.message import CapturedMessage, MessageSorter
 from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
 from mxwire.analysis.conversations.settled_messages import SETTLED
+from mxwire.analysis.message_counter import MessageCounter, size_class
 from mxwire.report.message_rows import FlowTexts, row_json, row_lines
 from mxwire.report.messages import message_json, message_layout
 from mxwire.wire.decoder import DecodedBatch
@@ -31,12 +34,15 @@ def _small_parts():
         yield
 
 
-def one_by_one(batches: list[DecodedBatch], start_ns: int) -> list[list[str]]:
+def messages_of(batches: list[DecodedBatch]) -> list[CapturedMessage]:
     follower, sorter = Follower(), MessageSorter()
     messages = []
     for each in batches:
         messages += sorter.put(follower.observe(each))
-    messages += [*sorter.put(follower.finish()), *sorter.rest()]
+    return [*messages, *sorter.put(follower.finish()), *sorter.rest()]
+
+
+def one_by_one(messages: list[CapturedMessage], start_ns: int) -> list[list[str]]:
     lines = [["\n".join(message_layout(width).lines(each, start_ns, width)) for each in messages] for width in WIDTHS]
     return lines + [[message_json(each, {}, start_ns, file=file) for each in messages] for file in FILES]
 
@@ -70,7 +76,19 @@ def by_rows(batches: list[DecodedBatch], start_ns: int) -> tuple[list[list[str]]
 def compare(batches: list[DecodedBatch]) -> int:
     start_ns = int(batches[0].batch.timestamp_ns[0])
     found, rows = by_rows(batches, start_ns)
-    assert found == one_by_one(batches, start_ns)
+    messages = messages_of(batches)
+    assert found == one_by_one(messages, start_ns)
+    counter, counted, octets, repeated = MessageCounter(), Counter[Any](), Counter[Any](), Counter[str]()
+    for each in batches:
+        counter.observe(each)
+    counter.finish()
+    for message in messages:
+        repeated[message.kind.lower()] += message.repeated_frames
+        if message.length is not None:
+            known = message.kind.lower(), size_class(message.length)
+            counted[known] += 1
+            octets[known] += message.length
+    assert (counter.messages, counter.bytes, counter.repeated) == (counted, octets, repeated)
     return rows
 
 
