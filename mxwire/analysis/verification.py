@@ -53,8 +53,9 @@ class HostRecord:
     @property
     def verdict(self) -> Verdict:
         """The verdict on the host as a whole."""
+        found = {severity for _, severity in self.findings}
         for severity, verdict in _VERDICTS:
-            if self.count(severity):
+            if severity in found:
                 return verdict
         return "pass" if self.rules else "missing"
 

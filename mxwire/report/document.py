@@ -13,10 +13,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mxwire.ethernet import MAC_TEXT
-from mxwire.report.ascii_text import spelled
+from mxwire.report.ascii_text import is_ascii, spelled
 from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ Block = Heading | Paragraph | Listing | Verbatim | Table
 
 def show(blocks: Sequence[Block]) -> None:
     """Print blocks to standard output: styled where colours are on, as on a terminal, else as plain text."""
-    blocks = [_fitted(each) if isinstance(each, Table) else each for each in map(_spelled, blocks)]
+    blocks = [*map(_spelled, blocks)] if is_ascii() else blocks
+    blocks = [_fitted(each) if isinstance(each, Table) else each for each in blocks]
     if is_coloured():
         _show_styled(blocks)
     else:
@@ -255,15 +257,15 @@ def _gap(widths: Sequence[int]) -> str:
 def _table_lines(table: Table, width: int) -> Iterator[str]:
     widths = _column_widths(table, width)
     gap = _gap(widths)
-    headings = _headings(table, widths)
-    for pieces in zip(*headings, strict=True):
-        yield gap.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
+    line = gap.join(
+        f"{{:{'>' if column.right else '<'}{each}}}" for column, each in zip(table.columns, widths, strict=True)
+    ).format
+    for pieces in zip(*_headings(table, widths), strict=True):
+        yield line(*pieces).rstrip()
     yield gap.join("-" * each for each in widths)
     for row in table.rows:
-        cells = [_wrapped(cell, each) for cell, each in zip(row.cells, widths, strict=True)]
-        for line in range(max(map(len, cells))):
-            pieces = tuple(cell[line] if line < len(cell) else "" for cell in cells)
-            yield gap.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
+        for pieces in zip_longest(*map(_wrapped, row.cells, widths), fillvalue=""):
+            yield line(*pieces).rstrip()
 
 
 def _column_widths(table: Table, width: int) -> list[int]:
@@ -315,10 +317,6 @@ def _wrapped(cell: str, width: int) -> list[str]:
     if len(cell) <= width and cell.isprintable() and not cell.endswith(" "):
         return [cell]  # as nearly all cells; textwrap takes much longer to find that
     return [piece for line in cell.split("\n") for piece in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
-
-
-def _aligned(text: str, width: int, column: Column) -> str:
-    return text.rjust(width) if column.right else text.ljust(width)
 
 
 # A terminal

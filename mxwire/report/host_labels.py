@@ -23,6 +23,9 @@ def labelled(blocks: Iterable[Block], names: HostNames) -> Iterator[Block]:
     Numbered lists are not changed, because they contain commands, which users copy and which need addresses.
     """
     labels = names.labels(_LONGEST)
+    if not labels:
+        yield from blocks
+        return
 
     def name(found: re.Match[str]) -> str:
         return labels.get(int.from_bytes(mac_bytes(found[0]), "big"), found[0])
