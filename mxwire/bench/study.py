@@ -204,15 +204,21 @@ def varied_points(
 class Turns:
     """Contestants that take turns; one that cannot play, or loses messages in all repetitions, is left out then.
 
-    If its side or rank has failed, the recording is partial. After ``limit`` seconds no further round begins.
+    If its side or rank has failed, the recording is partial. After ``limit`` seconds no further round begins, and a
+    remark that begins with ``part`` reports it.
     """
 
     def __init__(
-        self, recording: Recording, progress: Callable[[str], object] = lambda _: None, limit: float | None = None
+        self,
+        recording: Recording,
+        progress: Callable[[str], object] = lambda _: None,
+        limit: float | None = None,
+        part: str = "",
     ) -> None:
         self._recording = recording
         self._progress = progress
         self._limit = limit
+        self._part = part
         self.out: set[str] = set()
         """Contestants that were left out."""
 
@@ -221,7 +227,8 @@ class Turns:
         begun = time.monotonic()
         for number in range(-warm_up, rounds):
             if number > 0 and self._limit is not None and time.monotonic() > begun + self._limit:
-                self._recording.remarks.append(f"{number} of {rounds} rounds: they took more than {self._limit:g} s")
+                took = f"{number} of {rounds} rounds: they took more than {self._limit:g} s"
+                self._recording.remarks.append(self._part + took)
                 return
             label = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
             order = list(contestants.items())

@@ -431,6 +431,14 @@ def test_a_quick_study_has_all_series_and_reports(tmp_path):
         assert rendered(each.figure, "svg")
 
 
+def test_an_experiment_begins_no_round_after_its_limit(monkeypatch):
+    monkeypatch.setattr("mxwire.bench.intranode.study.LIMIT", -1.0)
+    study = IntranodeStudy(("shared-buffer",), sizes=(1,), experiments=("trips",))
+    recording = run_intranode(study, StudyOptions.of(3, True))
+    assert "trips: 1 of 3 rounds: they took more than -1 s" in recording.remarks
+    assert {len(each.samples) for each in recording.named(TRIP).measurements} == {1}
+
+
 def test_missing_mechanisms_are_listed_with_their_reasons(monkeypatch):
     monkeypatch.setattr(mechanism_named("mx-local"), "facts", mechanism_named("mx-local").facts)
     monkeypatch.setenv("MXWIRE_RUNTIME_DIR", "/nowhere/at/all")

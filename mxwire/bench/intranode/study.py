@@ -101,6 +101,8 @@ _REGISTERED: Final = (4096, 65536, 1 << 20)
 _PATIENCE: Final = 120.0
 _END_PATIENCE: Final = 5.0
 _MIB: Final = 1 << 20
+LIMIT: Final = 90.0
+"""Seconds after which no further round of an experiment begins, as on a busy machine."""
 _LOOPS: Final = 40
 """Runs of the other side's loop per round."""
 _TRIES: Final = 8
@@ -336,7 +338,7 @@ class _IntranodeRun:
         def progress(text: str) -> object:
             return self.options.progress(f"{name}, {text}")
 
-        turns = Turns(self.recording, progress)
+        turns = Turns(self.recording, progress, LIMIT, f"{name}: ")
         turns.out = self._turns.out
         # Each role warms up by itself.
         played: dict[str, Callable[[int], None]] = {each: partial(_unnumbered, measure, each) for each in contestants}
