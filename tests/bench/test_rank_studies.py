@@ -96,14 +96,6 @@ def test_the_server_of_a_queue_needs_longer_for_more_clients():
     assert times[0] < times[1] < times[2]
 
 
-@needs_root
-def test_queues_run_live(forked_sides):
-    recording = run_imb(study(("mx", "tcp"), 3, None, QUEUES), StudyOptions(1, True))
-    assert recording.complete, recording.remarks
-    for name in QUEUES:
-        assert recording.named(name).contestants() == ["mxoe", "tcp"]
-
-
 def test_virtual_time_gives_the_same_recording_twice():
     first, second = (run_imb(study(("mx", "tcp"), 3, CLOVERTOWN, ("Alltoall",)), QUICK) for _ in range(2))
     assert first.series == second.series
@@ -112,8 +104,9 @@ def test_virtual_time_gives_the_same_recording_twice():
 @needs_root
 @pytest.mark.parametrize(("over", "ranks"), [(("mx",), 3), (("tcp",), 3), (("mx", "tcp"), 2)])
 def test_benchmarks_run_live(forked_sides, over, ranks):
-    recording = run_imb(study(over, ranks, None, ("PingPong", "Allreduce", "Barrier")), QUICK)
-    assert recording.complete, recording.remarks
+    queues = QUEUES if ranks == 3 else ()
+    recording = run_imb(study(over, ranks, None, ("PingPong", "Allreduce", "Barrier", *queues)), QUICK)
+    assert recording.complete and len(recording.series) == 3 + len(queues), recording.remarks
     for series in recording.series:
         lengths = [0] if series.name == "Barrier" else [0, 4096, 40_000]
         for name in series.contestants():

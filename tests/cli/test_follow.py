@@ -62,11 +62,6 @@ def test_partial_fills_with_zeros_and_lists_the_gaps(tmp_path):
     assert reported == {"message": 5, "file": str(target), "bytes": 50000, "length": 50000, "gaps": [[10000, 50000]]}
 
 
-def test_bytes_cut_by_the_capture_are_missing(tmp_path):
-    run = mxwire("extract", "--message", 1, "-w", tmp_path / "data", LOSSY)
-    assert run.code == 2 and "as the capture cut its frames" in run.err and "more ranges" in run.err
-
-
 LOSSY = EVERY_TYPE.with_name("mxoe-lossy-1M.pcap")
 
 
@@ -156,10 +151,3 @@ def test_outputs_lead_to_their_frames_and_messages(tmp_path):
     for words in (["messages"], ["messages", "--by", "conversation"], ["stats"]):
         assert "mxwire follow" not in mxwire(*words, "--json", LOSSY).out
     assert "mxwire follow" not in mxwire("messages", "--endpoint", 77, LOSSY).out
-
-
-def test_a_capture_without_messages_is_reported_as_such(tmp_path):
-    trace = tmp_path / "announcements.pcap"
-    mxwire("decode", "--type", "RAW", "-w", trace, EVERY_TYPE)
-    run = mxwire("follow", "1", trace)
-    assert (run.code, run.err) == (2, f"mxwire: {trace}: has no messages to follow (mxwire decode shows its frames)\n")

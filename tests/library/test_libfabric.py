@@ -48,7 +48,7 @@ def test_calls_of_libfabric_under_the_sanitizers(
 ):
     """Each call that the provider supports, refusals, and a plain MX program that forges headers, grants and replies;
     also when unexpected messages and accesses have to stay in the queue of MX."""
-    flags = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+    flags = "-O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined"
     monkeypatch.setenv("CFLAGS", f"{flags} {limits}")
     made = build(tmp_path / "prefix", libfabric=True)
     libraries = (f"-L{made.folder}", f"-Wl,-rpath,{made.folder}", "-lmyriexpress", "-lfabric", "-pthread")
