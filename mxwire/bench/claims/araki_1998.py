@@ -29,7 +29,7 @@ from mxwire.bench.claims.claim import (
     ratio,
     text_of,
 )
-from mxwire.bench.claims.library_study import AM, STUDY, moved_parameters
+from mxwire.bench.claims.library_study import AM, STUDY, TRANSFERS, moved_parameters
 from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, COMPARED, ROUND_TRIPS
 from mxwire.bench.models.behaviour import LIBRARIES, ROWS, copies, delivered, looks
 from mxwire.bench.models.catalogue import COPIED, MODELS, UNSYNCHRONISED, model_of
@@ -124,6 +124,11 @@ def _steps(name: str, before: int, last: int, after: int) -> tuple[Check, ...]:
 def _latencies() -> tuple[Check, ...]:
     """The latencies of all libraries at 4 B."""
     return tuple(Check(ratio(_value("RTT/2", "bip", 4), _value("RTT/2", each, 4)), most=1) for each in _LIBRARIES)
+
+
+def _dma_gain(pio: str, size: int) -> Term:
+    """The rate of DMA to the adapter over that of programmed I/O."""
+    return ratio(given(TRANSFERS, "DMA to the adapter", size, STUDY), given(TRANSFERS, pio, size, STUDY))
 
 
 def _longer(series: str, name: str) -> Term:
@@ -280,6 +285,11 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         Check(ratio(_overhead(own, size), _overhead(other, size)), 0.85, 1.15)
         for own, other in ((BURST, "o_s"), (KNEE, "o_r"))
         for size in (4, _LENGTH)
+    ),
+    "S1-F2-a": tuple(
+        check
+        for pio in ("written by words", "written by lines")
+        for check in (Check(_dma_gain(pio, 16), most=1), Check(_dma_gain(pio, 1024), least=1))
     ),
     "S1-F4-d": (*_steps(UNSYNCHRONISED, 248, 252, 256), *_steps("vmmc2", 60, 64, 68)),
     "S1-F5-a": (
