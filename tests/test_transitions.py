@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from mxwire.protocol.machine import Machine, TransitionTable
+from mxwire.protocol.state_machine import StateMachine, TransitionTable
 from tests.protocol.tables import tables
 from tests.transitions import Transitions
 
@@ -43,7 +43,7 @@ class Press(StrEnum):
 
 @pytest.mark.interpreted("a class of its own cannot be derived from a compiled one")
 def test_a_row_is_recorded_while_a_test_of_the_folder_runs_and_no_longer(monkeypatch):
-    class Lamp(Machine):
+    class Lamp(StateMachine):
         table = TransitionTable("lamp", Light.RED, ((Light.RED, Press.BUTTON, Light.GREEN, None, ()),))
 
     monkeypatch.setattr("tests.protocol.tables.tables", lambda: {"lamp": Lamp.table})

@@ -133,19 +133,19 @@ def _places(taken: set[str]) -> Iterator[tuple[Any, str, dict, _Recording]]:
 
 def _record_known(patch: pytest.MonkeyPatch, taken: set[str]) -> None:
     """Record the rows that machines take without a look-up."""
-    from mxwire.protocol.machine import Machine
+    from mxwire.protocol.state_machine import StateMachine
 
-    follow = Machine.follow
+    follow = StateMachine.follow
 
     def recorded(machine: Any, row: Any) -> None:
         follow(machine, row)
         taken.add(_line(machine.table.name, row))
 
-    patch.setattr(Machine, "follow", recorded)
+    patch.setattr(StateMachine, "follow", recorded)
 
 
 def _compiled() -> bool:
     """Return whether the engine is compiled, and reads its tables without any Python that could record."""
-    from mxwire.protocol import machine
+    from mxwire.protocol import state_machine
 
-    return not machine.__file__.endswith(".py")
+    return not state_machine.__file__.endswith(".py")

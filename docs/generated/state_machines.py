@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 
 import mxwire.protocol  # noqa: F401  (its machines are found once it is imported)
-from mxwire.protocol.machine import Machine
+from mxwire.protocol.state_machine import StateMachine
 from mxwire.report.document import Column, Row
 from rendering.tables import table_of_markdown
 
@@ -20,7 +20,7 @@ DOT_STYLE = ("-Nfontname=sans-serif", "-Efontname=sans-serif", "-Efontsize=10", 
 def made() -> str:
     """Return every table of the engine, with its module, diagram and rows."""
     blocks = []
-    for machine in sorted(_machines(Machine), key=lambda each: (each.__module__, each.__name__)):
+    for machine in sorted(_machines(StateMachine), key=lambda each: (each.__module__, each.__name__)):
         path = f"mxwire/{machine.__module__.removeprefix('mxwire.').replace('.', '/')}.py"
         rows = [
             Row((str(row.state), str(row.event), str(row.next), ", ".join(f"`{rule}`" for rule in row.rules)))
@@ -35,7 +35,7 @@ def made() -> str:
     return "\n".join(blocks)
 
 
-def _machines(kind: type[Machine]) -> Iterator[type[Machine]]:
+def _machines(kind: type[StateMachine]) -> Iterator[type[StateMachine]]:
     """Yield all subclasses of ``kind`` that define a table."""
     for each in kind.__subclasses__():
         if "table" in vars(each):

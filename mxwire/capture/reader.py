@@ -3,7 +3,7 @@
 Theory of operation
 ===================
 
-Bytes pass through three stages. A :class:`~mxwire.capture.source.ByteSource` delivers those available, unpacked if
+Bytes pass through three objects. A :class:`~mxwire.capture.source.ByteSource` delivers those available, unpacked if
 necessary. A :class:`~mxwire.capture.source.ChunkBuffer` holds those not consumed yet in one large array. A decoder
 (:class:`~mxwire.capture.pcap.PcapDecoder` or :class:`~mxwire.capture.pcapng.PcapngDecoder`) turns the complete records
 of the buffer into batches, and sets ``needed`` to the number of bytes that the next record requires. The reader
@@ -13,7 +13,7 @@ Finding the start of each record is the only step that runs record by record (:m
 then gathered and converted by array operations. Frames are not copied: batches refer to the buffer, which is
 replaced instead of overwritten. Memory is therefore a few chunks, and a consumer that drops its batches frees them.
 
-Pipes may deliver a few bytes at a time, so each stage can stop anywhere and resume: decoders consume complete records
+Pipes may deliver a few bytes at a time, so each of them can stop anywhere and resume: decoders consume complete records
 only, and an incomplete one stays in the buffer. Batches are yielded before the next read, so that live captures are
 shown without delay.
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mxwire.native import mypyc_attr
-from mxwire.protocol.machine import Queue
 from mxwire.protocol.peers import Peer
+from mxwire.protocol.state_machine import Queue
 from mxwire.protocol.status import Status
 from mxwire.wire.packets import Medium, Notify, Rndv
 

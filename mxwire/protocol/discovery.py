@@ -29,9 +29,9 @@ from typing import Final
 from mxwire.ethernet import BROADCAST, DESTINATION, SOURCE
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.peers import Peer, PeerTable, Sharing, name_field
 from mxwire.protocol.profile import Defect, Profile
+from mxwire.protocol.state_machine import StateMachine, TransitionTable
 from mxwire.protocol.status import EventKind, Reporter
 from mxwire.units import MILLISECOND
 from mxwire.wire.codec import build, parse
@@ -167,7 +167,7 @@ ANNOUNCEMENTS: Final = TransitionTable(
 )
 
 
-class Discovery(Machine):
+class Discovery(StateMachine):
     """The discovery program of one interface: announces it, and adds announced hosts as peers (R-DISC-07)."""
 
     __slots__ = ("_add", "_own", "_serials", "deadline", "peers", "port", "profile", "remaining", "serial", "speaks")
@@ -281,7 +281,7 @@ NAME: Final = TransitionTable(
 )
 
 
-class NameSearch(Machine):
+class NameSearch(StateMachine):
     """The search for one peer's name."""
 
     __slots__ = ("deadline", "interval", "names", "peer", "unanswered")

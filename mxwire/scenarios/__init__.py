@@ -1,6 +1,6 @@
 """Scenarios: short readable scripts of the frames that a tester sends, and the frames expected back, with times.
 
-``parser.py`` reads a script. ``scenario_run.py`` plays it as a step machine without clock or link, waits for frames,
+``parser.py`` reads a script. ``scenario_run.py`` plays it as a state machine without clock or link, waits for frames,
 and decides the verdict; ``conditions.py`` compares their fields, and ``tester.py`` is the endpoint that the scenario
 plays.
 ``simulated_run.py`` and ``live_run.py`` are the stages. The scripts themselves are in ``replay/``.

@@ -1,4 +1,4 @@
-"""Run: a scenario as a step machine without clock or link. Its inputs are frames, times and the results of calls; its
+"""Run: a scenario as a state machine without clock or link. Its inputs are frames, times and the results of calls; its
 outputs are frames, calls and a verdict.
 """
 

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 
 import mxwire.protocol
-from mxwire.protocol.machine import TransitionTable
+from mxwire.protocol.state_machine import TransitionTable
 
 
 def tables() -> dict[str, TransitionTable]:

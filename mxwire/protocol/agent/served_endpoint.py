@@ -184,7 +184,7 @@ class ServedEndpoint(ServedSide):
 
     def _return(self, head: AgentHead, data: bytes | memoryview) -> None:
         """Keep a message that a receive of the application had taken, or give it to another one."""
-        content = bytes(data) if head.flags & RecordFlag.DATA else bytes(self.staged.get(head.number, b""))
+        content = bytes(data) if head.flags & RecordFlag.DATA else bytes(self.parts.get(head.number, b""))
         self.discard(head.number)
         if self.engine.matching.overfull:
             raise InvalidRecordError("more messages returned than receives can have taken")

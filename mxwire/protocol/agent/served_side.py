@@ -32,7 +32,7 @@ _REQUESTS_MAXIMUM: Final = 1 << 18
 """Maximum number of unfinished requests of an application."""
 _SHARED_MAXIMUM: Final = 1024
 """Maximum number of areas of memory that an application shares; further ones are treated like other memory."""
-_STAGED_MAXIMUM: Final = 64
+_COLLECTED_MAXIMUM: Final = 64
 """Maximum number of messages that an endpoint collects at a time; a correct application sends one after the other."""
 _HELD_MAXIMUM: Final = 1 << 30
 """Maximum number of bytes of the messages of an application that the agent holds until they are sent or passed on."""
@@ -167,8 +167,8 @@ class ServedSide(ABC):
         """Its endpoint number."""
         self.interface = interface
         """Number of its interface."""
-        self.staged: dict[int, bytearray] = {}
-        """Messages that are being collected from DATA records."""
+        self.parts: dict[int, bytearray] = {}
+        """Messages that are being collected from DATA records, by number."""
         self._held: dict[int, int] = {}
         """Bytes that the agent holds for unfinished transfers."""
         self.remote: dict[int, RemoteSegments | SharedSegments] = {}
@@ -195,7 +195,7 @@ class ServedSide(ABC):
 
     def collect(self, head: AgentHead, data: bytes | memoryview) -> None:
         """Collect a part of a message whose record follows."""
-        memory = self.staged.get(head.number)
+        memory = self.parts.get(head.number)
         if memory is None:
             if head.extra or head.length > LENGTH_MAXIMUM:
                 # The first part was refused.
@@ -203,9 +203,9 @@ class ServedSide(ABC):
             # A single message may have any length.
             if self.client.held_bytes and not self.client.may_hold(head.length):
                 return
-            if len(self.staged) >= _STAGED_MAXIMUM:
+            if len(self.parts) >= _COLLECTED_MAXIMUM:
                 raise InvalidRecordError("parts of too many messages")
-            memory = self.staged[head.number] = bytearray()
+            memory = self.parts[head.number] = bytearray()
         if head.extra != len(memory) or not len(data) or len(memory) + len(data) > head.length:
             raise InvalidRecordError("data in another order")
         if self.client.held_bytes > len(memory) and not self.client.may_hold(len(data)):
@@ -217,7 +217,7 @@ class ServedSide(ABC):
 
     def collected(self, number: int) -> bytearray:
         """Take a message that was collected; its bytes stay counted until :meth:`release`."""
-        message = self.staged.pop(number, bytearray())
+        message = self.parts.pop(number, bytearray())
         self._held[number] = len(message)
         return message
 
@@ -238,7 +238,7 @@ class ServedSide(ABC):
 
     def discard(self, number: int) -> None:
         """Forget the parts of a message that were collected."""
-        self.client.held_bytes -= len(self.staged.pop(number, b""))
+        self.client.held_bytes -= len(self.parts.pop(number, b""))
 
     def release(self, number: int) -> None:
         """Release the memory of a transfer that has ended: the application may use it for something else."""
@@ -258,7 +258,7 @@ class ServedSide(ABC):
     def release_all(self) -> None:
         """Release all memory, since the application closes the endpoint. Pulls of a closed endpoint continue
         (R-CLS-08)."""
-        for number in list(self.staged):
+        for number in list(self.parts):
             self.discard(number)
         for number in [*self._held, *self.remote]:
             self.release(number)

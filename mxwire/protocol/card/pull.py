@@ -55,9 +55,9 @@ from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import REPLY_FORM
 from mxwire.protocol.counters import Counter
-from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Profile
+from mxwire.protocol.state_machine import StateMachine, TransitionTable
 from mxwire.protocol.status import Status
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import PULL_MAGIC
@@ -187,7 +187,7 @@ class PullReplyRun:
     buffer: NDArray[np.uint8]
 
 
-class PullTransfer(Machine):
+class PullTransfer(StateMachine):
     """One running transfer."""
 
     __slots__ = (

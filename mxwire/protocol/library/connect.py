@@ -8,9 +8,9 @@ from typing import Any, Final
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, RequestKind
 from mxwire.protocol.library.reliability import same_session, session_bits
-from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Defect
+from mxwire.protocol.state_machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import ConnectStatus, NackType
 from mxwire.wire.numbers import FIRST_NUMBER

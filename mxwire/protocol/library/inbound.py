@@ -16,8 +16,8 @@ from mxwire.protocol.corridor import Arrival, EagerArrival, Fragment, NotifyArri
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.matching import Keepable
 from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
-from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Defect
+from mxwire.protocol.state_machine import StateMachine, TransitionTable
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
 
@@ -388,7 +388,7 @@ REASSEMBLY: Final = TransitionTable(
 )
 
 
-class Reassembly(Machine):
+class Reassembly(StateMachine):
     """One MEDIUM that is being received."""
 
     __slots__ = ("_kept", "_received", "_seen", "length", "match_info", "memory", "partner", "receive", "sequence")

@@ -21,8 +21,8 @@ from mxwire.protocol.corridor import LocalMessage
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery, NumberedPacket
-from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.profile import Profile
+from mxwire.protocol.state_machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import PacketType

@@ -62,8 +62,8 @@ from mxwire.protocol.library.reliability import (
     session_bits,
     successor,
 )
-from mxwire.protocol.machine import Machine, Queue, TransitionTable
 from mxwire.protocol.peers import Peer, place_of
+from mxwire.protocol.state_machine import Queue, StateMachine, TransitionTable
 from mxwire.protocol.status import EventKind, Reporter, Status
 from mxwire.wire.numbers import (
     ABANDONED_DONE,
@@ -104,7 +104,7 @@ class RequestKind(StrEnum):
     RECEIVE = "receive"
 
 
-class Request(Machine):
+class Request(StateMachine):
     """An operation that an application has posted, and that ends with a status."""
 
     __slots__ = ("context", "endpoint", "forgotten", "length", "match_info", "partner", "status", "transferred")
@@ -119,7 +119,7 @@ class Request(Machine):
         match_info: int,
         length: int,
     ) -> None:
-        # Like Machine's constructor, but with the table of the class as an argument: compiled code looks up an
+        # Like StateMachine's constructor, but with the table of the class as an argument: compiled code looks up an
         # attribute of a class by its name.
         self.state, self.rows = table.initial, table.first
         self.endpoint = endpoint

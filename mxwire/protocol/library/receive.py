@@ -13,8 +13,8 @@ from mxwire.protocol.library.matching import Posting
 from mxwire.protocol.library.outbound import LocalSend, NotifyPacket
 from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery
-from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.profile import Defect
+from mxwire.protocol.state_machine import TransitionTable
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NO_SESSION
 

@@ -21,8 +21,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Profile
+from mxwire.protocol.state_machine import StateMachine, TransitionTable
 from mxwire.protocol.status import Status
 from mxwire.wire.enums import PacketType, TrucType
 from mxwire.wire.numbers import LIBACK_LENGTH, NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
@@ -161,7 +161,7 @@ ACK: Final = TransitionTable(
 )
 
 
-class OwedAck(Machine):
+class OwedAck(StateMachine):
     """The ack owed to one partner."""
 
     __slots__ = ("partner", "queued", "since")
@@ -461,7 +461,7 @@ _ASSIGNED: Final = DELIVERY.row(DeliveryState.WAITING, DeliveryEvent.ASSIGNED)
 _ACKED: Final = DELIVERY.row(DeliveryState.UNACKED, DeliveryEvent.ACK)
 
 
-class Delivery(Machine):
+class Delivery(StateMachine):
     """One sequence number of one direction, with the packet that carries it."""
 
     __slots__ = (

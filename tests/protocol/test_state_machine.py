@@ -10,8 +10,8 @@ from mxwire.errors import MxwireError
 from mxwire.protocol import PROFILES, Counter, Counters, Status, profile_by_name
 from mxwire.protocol.library import outbound, receive, reliability
 from mxwire.protocol.library.partner import Request
-from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, Defect
+from mxwire.protocol.state_machine import StateMachine, TransitionTable
 from mxwire.protocol.status import ImpossibleEventError
 from mxwire.units import SECOND
 
@@ -41,7 +41,7 @@ ROWS = (
 )
 
 
-class Lamp(Machine):
+class Lamp(StateMachine):
     table = TransitionTable("lamp", Light.RED, ROWS)
     pressed = 0
 
@@ -94,7 +94,7 @@ def test_a_table_has_one_row_for_each_state_and_event():
 @pytest.mark.parametrize("table", tables().values(), ids=lambda each: each.name)
 def test_the_tables_of_the_engine(table):
     """Each has a machine, rules for its rows, a function for each action, and a diagram."""
-    assert any(getattr(each, "table", None) is table for each in subclasses(Machine))
+    assert any(getattr(each, "table", None) is table for each in subclasses(StateMachine))
     for row in table.rows:
         assert row.rules, row
         assert row.action is None or callable(row.action), row

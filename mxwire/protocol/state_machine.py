@@ -56,7 +56,7 @@ class TransitionTable:
             self.transitions[row.state][row.event] = row
 
     def row(self, state: StrEnum, event: StrEnum) -> Transition:
-        """Return the row of a state and an event, for :meth:`Machine.follow`."""
+        """Return the row of a state and an event, for :meth:`StateMachine.follow`."""
         return self.transitions[state][event]
 
     @property
@@ -82,7 +82,7 @@ class TransitionTable:
         return "\n".join([*lines, "}"])
 
 
-class Machine:
+class StateMachine:
     """An object with a state; each subclass has a table."""
 
     __slots__ = ("rows", "state")
