@@ -224,6 +224,7 @@ def test_wrong_options_are_refused(network):
         Host([])
 
 
+@pytest.mark.interpreted("compiled code calls the function directly")
 @pytest.mark.parametrize("option", ["sharing", "attachment"])
 @pytest.mark.parametrize("kind", [Host, AsyncHost])
 def test_state_that_belongs_to_interfaces_is_not_replaced(monkeypatch, kind, option):
