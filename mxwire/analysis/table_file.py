@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from queue import Full, Queue
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from mxwire.analysis.table_columns import (
@@ -244,9 +243,7 @@ class TableFile:
         """Start; nothing is written yet."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Complete the file, unless the block failed."""
         try:
             if kind is None:

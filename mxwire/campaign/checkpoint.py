@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from mxwire import __version__
@@ -107,7 +106,7 @@ class Checkpoint:
         """Return self."""
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self._file.close()
 

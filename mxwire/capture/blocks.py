@@ -5,10 +5,10 @@ Blocks are encoded in little-endian order; those with frames by :mod:`mxwire.cap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from struct import pack
+from struct import pack, unpack_from
 from typing import Final
 
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
@@ -118,6 +118,17 @@ def option(code: int, value: str | bytes) -> bytes:
 def terminated(options: bytes) -> bytes:
     """The options followed by the end-of-options option; empty if there are none."""
     return options + pack("<HH", Option.END, 0) if options else b""
+
+
+def parts(order: str, data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The whole options or records in ``data`` from offset ``at`` up to one of type ``end``."""
+    while at + 4 <= len(data):
+        code, length = unpack_from(f"{order}HH", data, at)
+        at += 4
+        if code == end or at + length > len(data):
+            return
+        yield code, data[at : at + length]
+        at += length + -length % 4
 
 
 def name_resolution(names: Mapping[bytes, str]) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from mxwire.capture.blocks import BYTE_ORDER_MAGIC, PACKET_LAYOUTS, BlockType, NameRecord, Option
+from mxwire.capture.blocks import BYTE_ORDER_MAGIC, PACKET_LAYOUTS, BlockType, NameRecord, Option, parts
 from mxwire.capture.scan import LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES
 from mxwire.errors import CaptureError
 from mxwire.ethernet import ADDRESS_SIZE
@@ -74,22 +74,12 @@ def _blocks(data: bytes) -> Iterator[_RawBlock]:
         at += length
 
 
-def _parts(order: str, data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The options or records in ``data`` from offset ``at`` up to one of type ``end``."""
-    while at + 4 <= len(data):
-        code, length = struct.unpack_from(f"{order}HH", data, at)
-        if code == end:
-            return
-        yield code, data[at + 4 : at + 4 + length]
-        at += 4 + length + -length % 4
-
-
 def _comments(block: _RawBlock) -> list[str]:
     """The comments in a packet block."""
     if len(block.data) < _FRAME_AT:
         return []
     (captured,) = struct.unpack_from(f"{block.order}I", block.data, _CAPTURED_AT)
-    options = _parts(block.order, block.data, _FRAME_AT + captured + -captured % 4, Option.END)
+    options = parts(block.order, block.data, _FRAME_AT + captured + -captured % 4, Option.END)
     return [value.rstrip(b"\0").decode(errors="replace") for code, value in options if code == Option.COMMENT]
 
 
@@ -98,6 +88,6 @@ def ethernet_names(order: str, body: bytes) -> Iterator[tuple[bytes, str]]:
 
     ``order`` is the byte order, as a character of :mod:`struct`.
     """
-    for code, value in _parts(order, body, 0, NameRecord.END):
+    for code, value in parts(order, body, 0, NameRecord.END):
         if code == NameRecord.ETHERNET_ADDRESS and len(value) > ADDRESS_SIZE:
             yield value[:ADDRESS_SIZE], value[ADDRESS_SIZE:].partition(b"\0")[0].decode(errors="replace")

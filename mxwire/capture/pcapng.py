@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from struct import Struct, unpack, unpack_from
+from struct import unpack, unpack_from
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from mxwire.capture.blocks import (
     Option,
     SectionOption,
     StatisticsOption,
+    parts,
 )
 from mxwire.capture.interfaces import InterfaceTable, TimestampClock
 from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
@@ -284,17 +285,10 @@ class PcapngDecoder:
         )
 
     def _options(self, data: bytes) -> dict[int, bytes]:
-        """The first value of each option, up to the end of options or the first truncated one."""
-        header = Struct(f"{self._order}HH")
+        """The first value of each option."""
         options: dict[int, bytes] = {}
-        at = 0
-        while at + header.size <= len(data):
-            code, length = header.unpack_from(data, at)
-            at += header.size
-            if code == Option.END or at + length > len(data):
-                break
-            options.setdefault(code, data[at : at + length])
-            at += (length + 3) & ~3
+        for code, value in parts(self._order, data, 0, Option.END):
+            options.setdefault(code, value)
         return options
 
     def _frames(self, chunk: ChunkBuffer, block_type: int, scanner: Scanner) -> Iterator[FrameBatch]:

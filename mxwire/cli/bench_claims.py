@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,12 +15,11 @@ from mxwire.cli.bench_options import BenchOptions
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
-from mxwire.cli.notes import note
+from mxwire.cli.notes import note, print_records
 from mxwire.cli.option_class import argument, option, options_class, takes
 from mxwire.cli.options import flag_option, integer_option, json_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError, check_writable, write_file
-from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -124,8 +124,7 @@ def claims(options: ClaimsOptions) -> None:
             note(f"{options.write}: not written: nothing was measured")
     verdicts = judged(evidence, options.names)
     if options.as_json:
-        for each in verdicts:
-            click.echo(json_line(record_of(*each)))
+        print_records(starmap(record_of, verdicts))
     else:
         show([*claim_blocks(verdicts), *conditions_blocks(evidence.recordings)])
     if options.markdown is not None:

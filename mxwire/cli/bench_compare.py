@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from mxwire.cli.group import Command
+from mxwire.cli.notes import print_records
 from mxwire.cli.options import json_option
-from mxwire.report.json_line import json_line
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -35,8 +35,7 @@ def compare(left: Path, right: Path, tolerance: float, as_json: bool) -> None:
     one, other = read_recordings(left), read_recordings(right)
     comparisons = list(compare_recordings(one, other, tolerance / 100))
     if as_json:
-        for each in comparisons:
-            click.echo(json_line(each.record()))
+        print_records(each.record() for each in comparisons)
     else:
         show(list(comparison_blocks(comparisons, differing_conditions(one, other))))
     if any(each.outcome == "differ" for each in comparisons):

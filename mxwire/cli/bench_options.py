@@ -14,7 +14,7 @@ import click
 
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.live_options import end_like_interrupt
-from mxwire.cli.notes import note
+from mxwire.cli.notes import note, print_records
 from mxwire.cli.option_class import option, options_class
 from mxwire.cli.options import (
     Amount,
@@ -28,7 +28,6 @@ from mxwire.cli.options import (
 )
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import check_writable, create_folder
-from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from mxwire.bench.imb.rank_stage import RankSurroundings
@@ -250,8 +249,7 @@ def conduct(
     if options.write is not None:
         recording.write(options.write)
     if options.as_json:
-        for each in recording.records():
-            click.echo(json_line(each))
+        print_records(recording.records())
     elif text is not None:
         click.echo(text(recording), nl=False)
     else:

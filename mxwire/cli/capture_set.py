@@ -17,18 +17,15 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-import click
-
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli import notes
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.notes import Note
+from mxwire.cli.notes import Note, print_records
 from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
 from mxwire.cli.progress import bar, hidden
 from mxwire.cli.reading import BatchSource, Failures, note_frames, part_of, ring_of, selection_of
 from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -332,8 +329,7 @@ class CaptureSet:
 
 def print_results(found: Iterable[Result], start_ns: int | None = None, **before: Any) -> None:
     """Print results as JSON Lines, behind the keys ``before``."""
-    for each in found:
-        click.echo(json_line(before | each.record(), start_ns))
+    print_records((before | each.record() for each in found), start_ns)
 
 
 def prepare_dataset(target: Path | None, command: str, workers: WorkerOptions) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import starmap
+
 import click
 
 from mxwire.cli.configuration import (
@@ -21,13 +23,12 @@ from mxwire.cli.options import json_option
 @json_option("JSON Lines: one object per setting.")
 def command(as_json: bool) -> None:
     """Show the settings (interface, name, dialect, peers, colours), and where each value comes from."""
+    from mxwire.cli.notes import print_records
     from mxwire.report.document import Column, Row, Table, show
-    from mxwire.report.json_line import json_line
 
     found = {name: from_environment(name) or from_other_programs(name) or from_file(name) for name in SETTINGS}
     if as_json:
-        for name, value in found.items():
-            click.echo(json_line(_record(name, value)))
+        print_records(starmap(_record, found.items()))
         return
     columns = tuple(map(Column, ("setting", "value", "from")))
     show(

@@ -11,10 +11,9 @@ import click
 
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions
-from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.notes import end_interrupted_line, note, print_records
 from mxwire.cli.option_class import takes
 from mxwire.cli.options import count_option, duration_option, json_option
-from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -107,8 +106,7 @@ def _print(hosts: list[SurveyedHost], as_json: bool) -> None:
 
     records = [record(each) for each in hosts]
     if as_json:
-        for each in records:
-            click.echo(json_line(each))
+        print_records(records)
     elif records:
         show([hosts_table(records)])
     sys.stdout.flush()

@@ -10,6 +10,7 @@ import click
 from mxwire.cli.catalogue import ENTRIES, GROUPS, TOPICS
 from mxwire.cli.group import Command, WholeWordFormatter
 from mxwire.cli.help_text import topic_text
+from mxwire.cli.notes import print_records
 from mxwire.cli.options import SharedOption, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import suggestion
@@ -62,8 +63,7 @@ def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> No
             raise click.UsageError(f"No such {noun} {' '.join(words)!r}{suggestion(name, known)}", at)
         at = found.context_class(found, info_name=name, parent=at, **found.context_settings)
     if as_json:
-        for each in _commands_of(at):
-            click.echo(json_line(_record(each)))
+        print_records(map(_record, _commands_of(at)))
     else:
         click.echo(at.get_help())
 

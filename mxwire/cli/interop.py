@@ -16,7 +16,7 @@ from mxwire.cli.completion import cells, folders
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command, CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
-from mxwire.cli.notes import counted, note, wrote
+from mxwire.cli.notes import counted, note, print_records, wrote
 from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.options import (
     FILE,
@@ -33,7 +33,6 @@ from mxwire.cli.options import (
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError, write_file
 from mxwire.report.document import Block, Heading, Row, Table, columns_of, show
-from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
 if TYPE_CHECKING:
@@ -368,8 +367,7 @@ def _show_list(as_json: bool) -> None:
     impairments = [each.impairment for each in TREATMENTS.values()]
     if as_json:
         for record, items in (("implementation", implementations), ("case", cases), ("impairment", impairments)):
-            for each in items:
-                click.echo(json_line({"record": record, **asdict(each)}))
+            print_records({"record": record, **asdict(each)} for each in items)
         return
     rows = [Row((each.name, each.dialect, each.description)) for each in implementations]
     blocks: list[Block] = [Heading("Implementations"), Table(columns_of("`name, dialect, ~description"), tuple(rows))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -90,6 +90,12 @@ def end_interrupted_line() -> None:
     """Start a new line after a ^C that the terminal has echoed."""
     if sys.stderr.isatty():
         click.echo(err=True)
+
+
+def print_records(records: Iterable[dict[str, Any]], start_ns: int | None = None) -> None:
+    """Print records as JSON Lines."""
+    for each in records:
+        click.echo(json_line(each, start_ns))
 
 
 class EventReport:

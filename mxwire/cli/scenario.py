@@ -16,6 +16,7 @@ from mxwire.cli.completion import offers, rule_numbers, scenarios
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions
+from mxwire.cli.notes import print_records
 from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
@@ -69,8 +70,7 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
     numbers = {rule.number for rule in select(rules)}
     scripts = [each for each in scripts_of(names) if not rules or numbers & set(each.rules)]
     if as_json:
-        for each in scripts:
-            click.echo(json_line(_record(each)))
+        print_records(map(_record, scripts))
         return
     if not scripts:
         raise MxwireError(f"no scenario tests {' or '.join(rules)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from mxwire.host.endpoint import CONNECT_TIMEOUT, LINGER, BaseEndpoint, RequestTaker
@@ -135,8 +134,6 @@ class AsyncEndpoint(BaseEndpoint):
         """Return self."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Close the endpoint; without an exception, first wait for all acks, at most ``LINGER`` seconds."""
         await self.close(LINGER if kind is None else 0.0)

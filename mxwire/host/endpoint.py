@@ -651,8 +651,6 @@ class Endpoint(BaseEndpoint):
         """Return self."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Close the endpoint; without an exception, first wait for all acks, at most ``LINGER`` seconds."""
         self.close(LINGER if kind is None else 0.0)
