@@ -200,10 +200,11 @@ class Verification:
         """Update the dialects of the hosts of a batch."""
         assignment, located = decoded.assignment, decoded.located
         pairs = assignment.source.astype(np.int64) << 32 | assignment.destination
-        for index in np.unique(pairs, return_index=True)[1].tolist():
-            ends = located.source[index], located.destination[index]
-            source, destination = (int(each).to_bytes(ADDRESS_SIZE, "big") for each in ends)
-            self._speak[source, destination] = dialect = decoded.dialect(index)
+        first = np.unique(pairs, return_index=True)[1]
+        columns = located.source[first], located.destination[first], assignment.which[first]
+        for *ends, which in zip(*(each.tolist() for each in columns), strict=True):
+            source, destination = (each.to_bytes(ADDRESS_SIZE, "big") for each in ends)
+            self._speak[source, destination] = dialect = assignment.dialects[which]
             self._judge.speaks(source, destination, dialect)
 
     def _dialect(self, source: bytes, destination: bytes) -> Dialect:
