@@ -49,17 +49,17 @@ def breaks(rule: str, severity: str = "violation", **settings) -> Callable[[Play
     return register
 
 
-def simple(rule: str, name: str, play: Play, severity: str = "violation", **settings) -> None:
-    """Register a play of one statement under a name, with the other arguments of :func:`breaks`."""
-    play.__name__ = name
-    breaks(rule, severity, **settings)(play)
-
-
 # Wire format
 
 
-simple("W-2", "frame_of_59_bytes", lambda on: on.send_bytes(build(on.a.tiny(), on.dialect)[:59]))
-simple("W-2", "frame_that_ends_in_its_header", lambda on: on.send_bytes(build(on.a.tiny(), on.dialect)[:39]))
+@breaks("W-2")
+def frame_of_59_bytes(on):
+    on.send_bytes(build(on.a.tiny(), on.dialect)[:59])
+
+
+@breaks("W-2")
+def frame_that_ends_in_its_header(on):
+    on.send_bytes(build(on.a.tiny(), on.dialect)[:39])
 
 
 @breaks("W-2", dialect=omx(1500))
@@ -67,10 +67,24 @@ def frame_beyond_the_limit(on):
     on.send_bytes(build(on.a.medium(1452, 0), on.dialect) + b"\0")
 
 
-simple("W-2", "needless_padding", lambda on: on.send_bytes(build(on.a.tiny(), on.dialect) + b"\0"), "deviation")
-simple("W-2", "broadcast_query", lambda on: on.send(on.a.query(dst_mac=b"\xff" * 6)), "deviation")
-simple("W-5", "index_never_taught", lambda on: on.send(on.a.tiny(dst_src_peer_index=2)))
-simple("W-5", "unknown_index_after_it_was_taught", lambda on: on.send(on.a.tiny(dst_src_peer_index=0xFFFF)))
+@breaks("W-2", "deviation")
+def needless_padding(on):
+    on.send_bytes(build(on.a.tiny(), on.dialect) + b"\0")
+
+
+@breaks("W-2", "deviation")
+def broadcast_query(on):
+    on.send(on.a.query(dst_mac=b"\xff" * 6))
+
+
+@breaks("W-5")
+def index_never_taught(on):
+    on.send(on.a.tiny(dst_src_peer_index=2))
+
+
+@breaks("W-5")
+def unknown_index_after_it_was_taught(on):
+    on.send(on.a.tiny(dst_src_peer_index=0xFFFF))
 
 
 @breaks("W-5", fresh=True)
@@ -111,13 +125,39 @@ def packet_type_of_native_mx(on):
     on.send_bytes(bytes(raw))
 
 
-simple("W-6.1", "announcement_of_somebody_else", lambda on: on.send(on.a.announcement(nic_id_lo=5)), "deviation")
-simple("W-6.1", "announcement_to_one_host", lambda on: on.send(on.a.announcement(dst_mac=on.b.mac)), "deviation")
-simple("W-6.4", "truc_of_another_kind", lambda on: on.send(on.a.tiny(), on.b.liback(liback_type=0x56)))
-simple("W-6.4", "liback_with_two_sessions", lambda on: on.send(on.a.tiny(), on.b.liback(liback_session_id=5)))
-simple("W-6.4", "short_liback", lambda on: on.send(on.a.tiny(), on.b.liback(length=12)))
-simple("W-6.5", "numbered_connect", lambda on: on.send(on.a.request(lib_seqnum=1)))
-simple("W-6.5", "reply_with_another_flag", lambda on: on.send(on.a.request(), on.b.reply(is_reply=2)), "deviation")
+@breaks("W-6.1", "deviation")
+def announcement_of_somebody_else(on):
+    on.send(on.a.announcement(nic_id_lo=5))
+
+
+@breaks("W-6.1", "deviation")
+def announcement_to_one_host(on):
+    on.send(on.a.announcement(dst_mac=on.b.mac))
+
+
+@breaks("W-6.4")
+def truc_of_another_kind(on):
+    on.send(on.a.tiny(), on.b.liback(liback_type=0x56))
+
+
+@breaks("W-6.4")
+def liback_with_two_sessions(on):
+    on.send(on.a.tiny(), on.b.liback(liback_session_id=5))
+
+
+@breaks("W-6.4")
+def short_liback(on):
+    on.send(on.a.tiny(), on.b.liback(length=12))
+
+
+@breaks("W-6.5")
+def numbered_connect(on):
+    on.send(on.a.request(lib_seqnum=1))
+
+
+@breaks("W-6.5", "deviation")
+def reply_with_another_flag(on):
+    on.send(on.a.request(), on.b.reply(is_reply=2))
 
 
 @breaks("W-6.7")
@@ -125,9 +165,19 @@ def fragment_with_another_match(on):
     on.send(on.a.medium(5000, 0), on.a.medium(5000, 1, match_b=8))
 
 
-simple("W-6.8", "rndv_with_longer_data", lambda on: on.send(on.a.rndv(50_000, length=9)))
-simple("W-7", "tiny_of_33_bytes", lambda on: on.send(on.a.tiny(bytes(33))))
-simple("W-7", "data_beyond_the_frame", lambda on: on.send_bytes(build(on.a.small(bytes(100)), on.dialect)[:80]))
+@breaks("W-6.8")
+def rndv_with_longer_data(on):
+    on.send(on.a.rndv(50_000, length=9))
+
+
+@breaks("W-7")
+def tiny_of_33_bytes(on):
+    on.send(on.a.tiny(bytes(33)))
+
+
+@breaks("W-7")
+def data_beyond_the_frame(on):
+    on.send_bytes(build(on.a.small(bytes(100)), on.dialect)[:80])
 
 
 # Discovery, names, local traffic
@@ -149,8 +199,14 @@ def three_queries_in_a_moment(on):
     on.send(on.a.query(), on.a.query(), on.a.query())
 
 
-simple("R-HOST-03", "query_with_any_magic", lambda on: on.send(on.a.query(magic=5)), "deviation")
-simple("R-HOST-04", "name_that_nobody_asked_for", lambda on: on.send(on.a.name()), "deviation")
+@breaks("R-HOST-03", "deviation")
+def query_with_any_magic(on):
+    on.send(on.a.query(magic=5))
+
+
+@breaks("R-HOST-04", "deviation")
+def name_that_nobody_asked_for(on):
+    on.send(on.a.name())
 
 
 @breaks("R-HOST-04", "deviation")
@@ -159,7 +215,9 @@ def two_names_for_one_query(on):
     on.send(on.a.name(), on.a.name(), delivered_ns=on.time_ns + 1)
 
 
-simple("R-HOST-06", "name_with_another_magic", lambda on: on.send(on.b.query(), on.a.name(magic=6)))
+@breaks("R-HOST-06")
+def name_with_another_magic(on):
+    on.send(on.b.query(), on.a.name(magic=6))
 
 
 @breaks("R-HOST-06", fresh=True)
@@ -168,8 +226,14 @@ def name_with_the_index_of_the_query(on):
     on.send(on.a.query(), on.b.query(), on.b.name(src_dst_peer_index=1))
 
 
-simple("R-HOST-08", "name_of_81_bytes", lambda on: on.send(on.b.query(), on.a.name(hostname=bytes(81))))
-simple("R-HOST-08", "name_without_nul", lambda on: on.send(on.b.query(), on.a.name(hostname=b"node:0")))
+@breaks("R-HOST-08")
+def name_of_81_bytes(on):
+    on.send(on.b.query(), on.a.name(hostname=bytes(81)))
+
+
+@breaks("R-HOST-08")
+def name_without_nul(on):
+    on.send(on.b.query(), on.a.name(hostname=b"node:0"))
 
 
 @breaks("R-LOC-02", "deviation")
@@ -180,7 +244,9 @@ def connect_within_a_host(on):
 # Endpoints and connects
 
 
-simple("R-EP-01", "endpoint_in_use_beyond_the_limit", lambda on: on.send(on.a.tiny(), on.b.nack(1, 1)))
+@breaks("R-EP-01")
+def endpoint_in_use_beyond_the_limit(on):
+    on.send(on.a.tiny(), on.b.nack(1, 1))
 
 
 @breaks("R-EP-01")
@@ -189,8 +255,14 @@ def two_limits(on):
     on.send(on.a.request(dst_endpoint=50, connect_seqnum=0), on.b.nack(2, 0, src_endpoint=50))
 
 
-simple("R-EP-02", "session_never_told", lambda on: on.send(on.a.tiny(session=0x99999999)))
-simple("R-EP-02", "message_without_any_handshake", lambda on: on.send(on.a.tiny()), fresh=True)
+@breaks("R-EP-02")
+def session_never_told(on):
+    on.send(on.a.tiny(session=0x99999999))
+
+
+@breaks("R-EP-02", fresh=True)
+def message_without_any_handshake(on):
+    on.send(on.a.tiny())
 
 
 @breaks("R-EP-02", vantage=STARTED, fresh=True)
@@ -204,7 +276,9 @@ def session_comes_back(on):
     on.send(on.a.request(connect_seqnum=0))
 
 
-simple("R-EP-02", "session_alive_after_it_was_denied", lambda on: on.send(on.a.tiny(), on.b.nack(3, 1), on.b.request()))
+@breaks("R-EP-02")
+def session_alive_after_it_was_denied(on):
+    on.send(on.a.tiny(), on.b.nack(3, 1), on.b.request())
 
 
 @breaks("R-EP-02", vantage=replace(SENDERS, excused=frozenset()))
@@ -212,7 +286,9 @@ def liback_to_nobody_where_that_is_no_excuse(on):
     on.send(on.a.tiny(), on.b.liback(session=0xFFFFFFFF, liback_session_id=0xFFFFFFFF))
 
 
-simple("R-CON-01", "connect_number_left_out", lambda on: on.send(on.a.request(connect_seqnum=4)), "deviation")
+@breaks("R-CON-01", "deviation")
+def connect_number_left_out(on):
+    on.send(on.a.request(connect_seqnum=4))
 
 
 @breaks("R-CON-01")
@@ -249,7 +325,9 @@ def reply_with_another_status(on):
     on.found = [each for each in on.found if each.rule != "R-CON-08"]
 
 
-simple("R-CON-08", "reply_to_nothing", lambda on: on.send(on.b.reply(connect_seqnum=9)))
+@breaks("R-CON-08")
+def reply_to_nothing(on):
+    on.send(on.b.reply(connect_seqnum=9))
 
 
 @breaks("R-CON-08")
@@ -263,8 +341,14 @@ def two_replies_to_one_request(on):
     on.send(on.b.reply(), on.b.reply(), delivered_ns=on.time_ns + 1)
 
 
-simple("R-CON-08", "refused_with_the_right_key", lambda on: on.send(on.a.request(), on.b.reply(connect_status_code=11)))
-simple("R-CON-08", "accepted_with_the_wrong_key", lambda on: on.send(on.a.request(app_key=KEY + 1), on.b.reply()))
+@breaks("R-CON-08")
+def refused_with_the_right_key(on):
+    on.send(on.a.request(), on.b.reply(connect_status_code=11))
+
+
+@breaks("R-CON-08")
+def accepted_with_the_wrong_key(on):
+    on.send(on.a.request(app_key=KEY + 1), on.b.reply())
 
 
 @breaks("R-CON-09")
@@ -280,7 +364,9 @@ def pull_without_session_is_served(on):
 # Numbers
 
 
-simple("R-SEQ-03", "another_session_number", lambda on: on.send(on.a.tiny(), on.a.tiny(lib_seqnum=0x4002)))
+@breaks("R-SEQ-03")
+def another_session_number(on):
+    on.send(on.a.tiny(), on.a.tiny(lib_seqnum=0x4002))
 
 
 @breaks("R-SEQ-03", vantage=STARTED, fresh=True)
@@ -290,8 +376,14 @@ def asks_for_another_session_number_than_before(on):
     on.send(on.b.request(target_recv_seqnum_start=1), on.b.request(target_recv_seqnum_start=0x8001), after_ms=200)
 
 
-simple("R-SEQ-04", "number_left_out", lambda on: on.send(on.a.tiny(), on.a.tiny(lib_seqnum=3)))
-simple("R-SEQ-05", "another_first_number", lambda on: on.send(on.a.tiny(lib_seqnum=2)))
+@breaks("R-SEQ-04")
+def number_left_out(on):
+    on.send(on.a.tiny(), on.a.tiny(lib_seqnum=3))
+
+
+@breaks("R-SEQ-05")
+def another_first_number(on):
+    on.send(on.a.tiny(lib_seqnum=2))
 
 
 @breaks("R-SEQ-05", vantage=STARTED)
@@ -299,7 +391,9 @@ def first_number_of_another_session_number_in_a_capture(on):
     on.send(on.a.tiny(lib_seqnum=0x4001))
 
 
-simple("R-SEQ-05", "number_before_the_first", lambda on: on.send(on.a.tiny(), on.a.tiny(lib_seqnum=0)))
+@breaks("R-SEQ-05")
+def number_before_the_first(on):
+    on.send(on.a.tiny(), on.a.tiny(lib_seqnum=0))
 
 
 @breaks("R-SEQ-06")
@@ -312,7 +406,9 @@ def more_than_8191_outstanding(on):
 # Sending
 
 
-simple("R-SND-01", "small_of_32_bytes", lambda on: on.send(on.a.small(bytes(32))), "deviation")
+@breaks("R-SND-01", "deviation")
+def small_of_32_bytes(on):
+    on.send(on.a.small(bytes(32)))
 
 
 @breaks("R-SND-03", "deviation")
@@ -340,8 +436,14 @@ def fragment_beyond_the_message(on):
 # Acknowledgements
 
 
-simple("R-ACK-01", "acknowledges_what_was_not_sent", lambda on: on.send(on.a.tiny(), on.b.tiny(lib_piggyack=3)))
-simple("R-ACK-01", "acknowledges_when_nothing_was_sent", lambda on: on.send(on.b.tiny(lib_piggyack=5)))
+@breaks("R-ACK-01")
+def acknowledges_what_was_not_sent(on):
+    on.send(on.a.tiny(), on.b.tiny(lib_piggyack=3))
+
+
+@breaks("R-ACK-01")
+def acknowledges_when_nothing_was_sent(on):
+    on.send(on.b.tiny(lib_piggyack=5))
 
 
 @breaks("R-ACK-01")
@@ -356,7 +458,9 @@ def acknowledges_what_was_lost(on):
     on.send(on.b.liback())
 
 
-simple("R-ACK-01", "acknowledges_backwards", lambda on: on.send(on.a.tiny(), on.b.tiny(), on.b.tiny(lib_piggyack=1)))
+@breaks("R-ACK-01")
+def acknowledges_backwards(on):
+    on.send(on.a.tiny(), on.b.tiny(), on.b.tiny(lib_piggyack=1))
 
 
 @breaks("R-ACK-01", vantage=STARTED)
@@ -370,8 +474,14 @@ def liback_with_another_send_seq(on):
     on.send(on.a.tiny(), on.b.liback(liback_send_seq=7))
 
 
-simple("R-ACK-04", "liback_resent", lambda on: on.send(on.a.tiny(), on.b.liback(liback_resent=1)), "deviation")
-simple("R-ACK-06", "liback_number_zero", lambda on: on.send(on.a.tiny(), on.b.liback(liback_acknum=0)))
+@breaks("R-ACK-04", "deviation")
+def liback_resent(on):
+    on.send(on.a.tiny(), on.b.liback(liback_resent=1))
+
+
+@breaks("R-ACK-06")
+def liback_number_zero(on):
+    on.send(on.a.tiny(), on.b.liback(liback_acknum=0))
 
 
 @breaks("R-ACK-06")
@@ -500,7 +610,9 @@ def empty_pull(on):
     on.found = [each for each in on.found if each.rule != "R-PUL-01"]
 
 
-simple("R-PUL-01", "part_of_a_block", lambda on: on.send(on.a.rndv(50_000), on.b.pull(50_000, block_length=4096)))
+@breaks("R-PUL-01")
+def part_of_a_block(on):
+    on.send(on.a.rndv(50_000), on.b.pull(50_000, block_length=4096))
 
 
 @breaks("R-PUL-01")
@@ -542,10 +654,24 @@ def total_changes_in_a_transfer(on):
     on.send(on.a.rndv(200_000), on.b.pull(200_000), on.b.pull(199_999, 1))
 
 
-simple("R-PUL-03", "another_magic", lambda on: on.send(on.a.rndv(50_000), on.b.pull(50_000, src_magic=1)), "deviation")
-simple("R-PUL-04", "pull_of_nothing_announced", lambda on: on.send(on.b.pull(50_000)))
-simple("R-PUL-04", "pull_of_another_region", lambda on: on.send(on.a.rndv(50_000), on.b.pull(50_000, pulled_rdma_id=3)))
-simple("R-PUL-04", "pulls_more_than_announced", lambda on: on.send(on.a.rndv(50_000), on.b.pull(50_001)))
+@breaks("R-PUL-03", "deviation")
+def another_magic(on):
+    on.send(on.a.rndv(50_000), on.b.pull(50_000, src_magic=1))
+
+
+@breaks("R-PUL-04")
+def pull_of_nothing_announced(on):
+    on.send(on.b.pull(50_000))
+
+
+@breaks("R-PUL-04")
+def pull_of_another_region(on):
+    on.send(on.a.rndv(50_000), on.b.pull(50_000, pulled_rdma_id=3))
+
+
+@breaks("R-PUL-04")
+def pulls_more_than_announced(on):
+    on.send(on.a.rndv(50_000), on.b.pull(50_001))
 
 
 @breaks("R-PUL-04")
@@ -603,7 +729,9 @@ def answered_out_of_order(on):
     on.send(on.a.data(50_000, 1))
 
 
-simple("R-PUL-13", "reply_to_no_pull", lambda on: on.send(on.a.rndv(50_000), on.a.data(50_000, 0)))
+@breaks("R-PUL-13")
+def reply_to_no_pull(on):
+    on.send(on.a.rndv(50_000), on.a.data(50_000, 0))
 
 
 @breaks("R-PUL-13")
@@ -640,8 +768,14 @@ def former_session_is_served(on):
     on.send(on.a.data(50_000, 0), after_ms=10)
 
 
-simple("R-NOT-01", "notify_of_nothing", lambda on: on.send(on.b.notify(0)))
-simple("R-NOT-01", "notify_of_what_was_not_pulled", lambda on: on.send(on.a.rndv(50_000), on.b.notify(50_000)))
+@breaks("R-NOT-01")
+def notify_of_nothing(on):
+    on.send(on.b.notify(0))
+
+
+@breaks("R-NOT-01")
+def notify_of_what_was_not_pulled(on):
+    on.send(on.a.rndv(50_000), on.b.notify(50_000))
 
 
 @breaks("R-NOT-01")
@@ -663,7 +797,9 @@ def second_notify(on):
 # Nacks
 
 
-simple("R-NAK-02", "nack_of_nothing", lambda on: on.send(on.a.tiny(), on.b.nack(2, 9)))
+@breaks("R-NAK-02")
+def nack_of_nothing(on):
+    on.send(on.a.tiny(), on.b.nack(2, 9))
 
 
 @breaks("R-NAK-02")
@@ -683,7 +819,9 @@ def nack_to_somebody_else(on):
     on.send(on.b.nack(2, 1, dst_endpoint=30))
 
 
-simple("R-NAK-02", "nack_of_no_pull", lambda on: on.send(on.a.nack_pull(4)))
+@breaks("R-NAK-02")
+def nack_of_no_pull(on):
+    on.send(on.a.nack_pull(4))
 
 
 @breaks("R-NAK-02")
@@ -703,7 +841,9 @@ def nack_names_the_wrong_endpoint(on):
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(4, src_endpoint=0))
 
 
-simple("R-NAK-07", "nack_that_aborts", lambda on: on.send(on.a.tiny(), on.b.nack(4, 1)))
+@breaks("R-NAK-07")
+def nack_that_aborts(on):
+    on.send(on.a.tiny(), on.b.nack(4, 1))
 
 
 @breaks("R-NAK-09")
@@ -736,7 +876,9 @@ def liback_to_nobody(on):
     on.send(on.a.tiny(), on.b.liback(session=0xFFFFFFFF, liback_session_id=0xFFFFFFFF))
 
 
-simple("D-1", "notify_to_nobody", lambda on: on.send(on.a.rndv(0), on.b.notify(0, session=0xFFFFFFFF)), "note")
+@breaks("D-1", "note")
+def notify_to_nobody(on):
+    on.send(on.a.rndv(0), on.b.notify(0, session=0xFFFFFFFF))
 
 
 @breaks("R-CON-12", "note", fresh=True)
@@ -744,7 +886,9 @@ def message_before_the_own_connect(on):
     on.send(on.a.request(), on.b.reply(), on.b.tiny(), on.b.tiny())
 
 
-simple("D-6", "nack_that_went_astray", lambda on: on.send(on.b.nack(2, 1, dst_endpoint=30)), "note")
+@breaks("D-6", "note")
+def nack_that_went_astray(on):
+    on.send(on.b.nack(2, 1, dst_endpoint=30))
 
 
 @breaks("D-7", "note")
