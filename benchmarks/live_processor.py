@@ -118,8 +118,14 @@ class Pair:
             self.left -= len(two.receive_few())
 
         for first in [*range(0, len(self.frames), BURST)] * count:
-            self.left = one.send_few(self.frames[first : first + BURST])
-            self.until(lambda: not self.left, take)
+            part = self.frames[first : first + BURST]
+            self.left = len(part)
+            part = part[one.send_few(part) :]
+            # The link takes no more frames than it has room for.
+            while part:
+                self.until(lambda part=part: self.left <= len(part), take)  # type: ignore[misc]
+                part = part[one.send_few(part) :]
+            self.until(lambda: self.left <= 0, take)
 
     def close(self) -> None:
         for each in self.hosts:

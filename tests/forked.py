@@ -90,7 +90,7 @@ class ForkServer:
         program = Program(str(CLI), "", tuple(arguments), False)
         code = self._request(program, folder, dict(enumerate(streams)), environment, constants=dict(constants or {}))
         if code == -signal.SIGKILL:
-            raise TimeoutError(f"{' '.join(arguments)} has not ended within {_SECONDS} s")
+            raise TimeoutError(f"{' '.join(arguments)} has not ended within {_SECONDS} s, or was killed")
         return code
 
     def start(

@@ -1681,7 +1681,7 @@ local function within_limits(limit)
   return max(N.smallest_limit, min(N.largest_limit, limit))
 end
 
--- The verdict on the dialect of a frame is one table for all frames with the same one.
+-- Frames with the same verdict on their dialect share one table.
 local UNDECIDED = { dialect = MXOE }
 
 -- Returns the verdict on all frames, if a preference chooses it.
@@ -3674,7 +3674,7 @@ local function show_findings(root, words, names, flags, record)
   for place = 1, #flags.names do show_expert(root, flags.names[place], texts[flags.names[place]]) end
 end
 
--- To find a method of an object takes longer than most of them.
+-- Looking up a method of an object takes longer than most methods run.
 local captured_len, reported_len, raw_bytes, referenced = Tvb.captured_len, Tvb.reported_len, Tvb.raw, TreeItem.referenced
 
 function mxoe.dissector(tvb, pinfo, tree)

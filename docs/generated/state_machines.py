@@ -9,7 +9,7 @@ import subprocess
 import textwrap
 from collections.abc import Iterator
 
-import mxwire.protocol  # noqa: F401  (its machines are found once it is imported)
+import mxwire.protocol  # noqa: F401  (its state machines are found once it is imported)
 from mxwire.protocol.state_machine import StateMachine
 from mxwire.report.document import Column, Row
 from rendering.tables import table_of_markdown

@@ -476,7 +476,7 @@ _PIECES: Final = 512
 
 
 def _expression(text: str) -> FrameExpression:
-    # Few commands get one, and it imports the whole table of frames.
+    # Few commands have an expression, and its module imports the whole table of frames.
     from mxwire.analysis.frame_expression import FrameExpression
 
     return FrameExpression(text)

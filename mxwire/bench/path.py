@@ -195,7 +195,7 @@ class PathStudy:
             self._recording.remarks.append("spinning: not applicable: there is one processor")
 
     def _within_namespaces(self, stage: NamespaceStage) -> Iterator[tuple[str, Callable[[int], None]]]:
-        """The null model, the local path, and the kernel's rungs without steering."""
+        """The null model, the local path, and rungs without steering."""
         yield f"{FRAMES_IN_C}, spinning", partial(self._frames_in_c, stage, f"{FRAMES_IN_C}, spinning")
         for rung in (LOCAL, ONE_COPY, COPIED):
             yield f"{rung}, spinning", partial(self._local, stage, rung)

@@ -60,7 +60,8 @@ class ModelsOptions:
         help="Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
     )
     cards: tuple[str, ...] = names_option(
-        "Where the card's part of each library runs: inline (in its calls), process (another one), or both.",
+        "Place of the card's part of each library: inline (in the program's calls), process (in its own process), or "
+        "both: inline,process.",
         "--card",
         default="inline",
         shown=True,

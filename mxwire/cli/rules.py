@@ -12,7 +12,7 @@ from mxwire.cli.options import flag_option, json_option
 @click.command("rules", cls=Command)
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=offers(rule_numbers))
 @click.option("--chapter", metavar="TITLE", help="Only the rules of a chapter; a part of its title is enough.")
-@flag_option("Also print the tests of each NUMBER.", "-v", "--verbose")
+@flag_option("Also print the tests and scenarios of each NUMBER.", "-v", "--verbose")
 @json_option("JSON Lines: one object per rule.")
 def command(numbers: tuple[str, ...], chapter: str | None, verbose: bool, as_json: bool) -> None:
     """List the rules of the specification.

@@ -14,7 +14,7 @@ polls without sleeping for some time after the last frame or record.
 
 **Garbage collection.** Python searches new objects for cycles each time there are some number of them, and now and then
 all objects, which takes tens of ms if programs have posted 100,000 receives. A process that only runs an agent
-(``dedicated``) therefore searches new objects in small steps, and all others only while there are few requests.
+(``dedicated``) therefore searches new objects in small steps, and all objects only while there are few requests.
 
 **The end of an application** is reported by the kernel, on its socket and on its pidfd. Its endpoints are closed as if
 it had closed them: its receives are cancelled, its pulls end, its memory is released, and its partners notice nothing
@@ -174,6 +174,7 @@ class Agent:
             self.core.after = self._report
         host.observe_events(self._take_event)
         host.clients = self._states
+        self._thresholds = gc.get_threshold() if dedicated else None
         if dedicated:
             gc.collect()
             gc.freeze()
@@ -348,6 +349,9 @@ class Agent:
             self._path.close()
         self.host.clients = None
         self.host.observe_events(None)
+        if self._thresholds is not None:
+            gc.set_threshold(*self._thresholds)
+            gc.unfreeze()
 
     def __enter__(self) -> Agent:
         """Return self."""

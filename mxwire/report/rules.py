@@ -24,7 +24,7 @@ FORCES: Final = (
 )
 LEGEND: Final = (
     f"{FORCES} judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: number "
-    "of references to the rule in the engine and the tests; mxwire rules -v NUMBER lists them."
+    "of references to the rule in the engine, and in tests and scenarios; mxwire rules -v NUMBER lists them."
 )
 
 

@@ -48,7 +48,7 @@ from mxwire.bench.report import line_styles, write_page
 from mxwire.bench.roles.program import compile_program
 from mxwire.bench.study import Points, StudyOptions
 from mxwire.errors import MxwireError
-from mxwire.lab.machine import agent_processor
+from mxwire.lab.machine import agent_processor, available_processors
 from mxwire.report.document import Table
 from mxwire.report.plot import COLOURS, rendered
 from tests.cli.support import mxwire
@@ -187,12 +187,13 @@ def test_nothing_outlives_a_pair():
     assert len(gone) >= 4
 
 
+FIRST = str(available_processors()[0])
 PREPARED = """
 import os, sys
 {before}
 from mxwire.bench.intranode import pair, process_memory, raw_veth
 {prepared}
-sys.argv = ["pair", sys.argv[1], "0", "0", "0"]
+sys.argv = ["pair", sys.argv[1], "0", sys.argv[2], sys.argv[2]]
 sys.exit(pair.main())
 """
 DROPPED = "os.setgid(65534), os.setuid(65534)"
@@ -228,7 +229,7 @@ pathlib.Path("/proc/self/uid_map").write_text("0 0 1")
 )
 def test_a_trial_finds_the_reason_of_a_refusal(mechanism, before, prepared, reason):
     """A process that drops root is not dumpable afterwards: no other one may read its memory."""
-    words = [sys.executable, "-P", "-c", PREPARED.format(before=before, prepared=prepared), mechanism]
+    words = [sys.executable, "-P", "-c", PREPARED.format(before=before, prepared=prepared), mechanism, FIRST]
     done = subprocess.run(words, input="trips 1 1 0 1\n", capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stderr == ""
     assert re.fullmatch(reason, json.loads(done.stdout)["error"])
@@ -236,7 +237,7 @@ def test_a_trial_finds_the_reason_of_a_refusal(mechanism, before, prepared, reas
 
 @pytest.mark.parametrize("mechanism", ["shared-buffer", "cell-queue", "pipe", "token-put"])
 def test_both_sides_may_share_a_processor(mechanism):
-    words = [sys.executable, "-P", "-m", "mxwire.bench.intranode.pair", mechanism, "0", "0", "0"]
+    words = [sys.executable, "-P", "-m", "mxwire.bench.intranode.pair", mechanism, "0", FIRST, FIRST]
     done = subprocess.run(words, input="trips 100 2 0 100\n", capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and [each["ns"] > 0 for each in json.loads(done.stdout)] == [True, True]
 

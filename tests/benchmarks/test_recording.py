@@ -108,7 +108,7 @@ def test_a_benchmark_without_a_recording_is_named_and_not_run(module: Any, monke
 
 
 def test_a_measured_command_leaves_no_process_behind(module: Any, tmp_path: Path) -> None:
-    """Neither one that has ended, nor one that is ended: its group is killed."""
+    """The rest of its group is killed when the command has ended by itself."""
     left = tmp_path / "left"
     seconds, peak = module("contest").time_and_memory(["sh", "-c", f"sleep 600 & echo $! > {left}"])
     assert seconds < 600 and peak > 0

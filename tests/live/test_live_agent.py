@@ -16,7 +16,7 @@ from mxwire.host.state_socket import read_states
 from mxwire.link import LinkError
 from mxwire.protocol import Status
 from tests.host.agents import echo
-from tests.host.test_threads import until
+from tests.waiting import until
 
 from .commands import CLI, INTERRUPTED, LONGEST, mxwire, running
 from .hosts import PATIENCE

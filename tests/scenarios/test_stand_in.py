@@ -87,7 +87,7 @@ def test_without_a_look_at_sessions_old_pulls_are_taken_for_answers(
 @pytest.mark.realtime
 def test_frames_of_the_time_before_are_discarded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also frames to the current endpoint and session are discarded."""
-    # A pull of the first run may arrive in the middle of the second one, which fails then, with reason.
+    # A pull of the first run may arrive in the middle of the second one, which then rightly fails.
     monkeypatch.setattr(stand_in_module, "_pull", lambda host, *_: stand_in_module._query(host))
     assert play("eager/tiny", seed=7).verdict in WELL
     assert play("eager/tiny", seed=7).verdict in WELL

@@ -186,8 +186,8 @@ def _library_figures(recording: Recording) -> Iterator[PageFigure]:
     if transfers:
         yield PageFigure(
             SeriesFigure([transfers], "Transfers between memory and adapter, 1998 (figure 2): input of the model"),
-            "Costs of the table myrinet-1998, which are fitted or guessed: no evidence. It has no reads by the "
-            "processor, and no DMA that the host starts.",
+            "Costs of the table myrinet-1998, which are fitted or guessed: no evidence. No verdict rests on reads "
+            "by the processor, or on DMA that the host starts.",
         )
     rates = recording.named(BANDWIDTH)
     if not rates:

@@ -90,11 +90,11 @@ class LiveCommunicator(Communicator):
         LiveCommunicator._burnt.work(duration)
 
     def processors(self) -> dict[str, list[int]]:
-        """The processors of the rank and of its helpers."""
+        """The processors of the rank and of its agent."""
         return {name: processors_of(process) for name, process in self.parties().items()}
 
     def parties(self) -> dict[str, int]:
-        """The processes of the rank and of its helpers."""
+        """The processes of the rank and of its agent."""
         return {"rank": os.getpid()}
 
     def run(self, program: Program[Result]) -> Result:

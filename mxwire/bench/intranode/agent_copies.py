@@ -1,4 +1,4 @@
-"""Copies that an agent makes of a message between two endpoints of a program, counted by tracing the agent.
+"""Copies that an agent makes of a message that a program sends to itself, counted by tracing the agent.
 
 The memory of the message is shared (``endpoint.allocate()``), so that the agent reads and writes it as a network
 processor does that sees the memory of applications; or it is reached through the kernel, which copies then; or neither
@@ -17,6 +17,7 @@ import numpy as np
 from mxwire.bench.intranode.local_path import interface_name
 from mxwire.bench.roles.copies import RECEIVED, SENT
 from mxwire.bench.roles.tracing import mark_message, trace
+from mxwire.errors import MxwireError
 from mxwire.host import Host
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing
@@ -60,10 +61,16 @@ def _serve(way: str, size: int, messages: int) -> None:
                 end_with_parent()
                 _send(interface, way == WAYS[0], size, asked, telling)
             os._exit(1)
+        # The end of the program is that of the pipe.
+        os.close(telling)
+        os.close(asked)
 
         def wait() -> bytes:
             agent.run(_PATIENCE, over=lambda: bool(select.select([told], [], [], 0)[0]))
-            return os.read(told, PLACE.size)
+            answer = os.read(told, PLACE.size) if select.select([told], [], [], 0)[0] else b""
+            if not answer:
+                raise MxwireError("the program of the agent has ended, or does not answer")
+            return answer
 
         place, _ = PLACE.unpack(wait())
         os.write(asking, b"\0")

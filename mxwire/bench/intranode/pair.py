@@ -4,8 +4,8 @@
 
 It reads one role per line, as a name with numbers, and writes one line of JSON: the values of both sides, or an error.
 The twin in C (``mechanisms.c``) has the same lines for the first three roles. Data moves from side 0 to side 1, and in
-round trips back. Messages begin ``step`` bytes after each other in a pool of ``length`` bytes, and all at its begin if
-``step`` is 0; the pool is kept for the next role with the same length. Times are in ns.
+round trips back. Messages begin ``step`` bytes after each other in a pool of ``length`` bytes, and all at its beginning
+if ``step`` is 0; the pool is kept for the next role with the same length. Times are in ns.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def trips(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
     for counted in (False, True):
         part = pieces[-turns:] if counted else pieces[:-turns]
         pair.barrier()
-        begin = clock()
         with pair.measured(2 * turns, found):
+            begin = clock()
             if pair.rank:
                 for piece in part:
                     arrived = take(piece)
@@ -109,7 +109,7 @@ def trips(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
                 for piece in part:
                     give(piece)
                     take(piece)
-        found["ns"] = (clock() - begin) / (2 * turns)
+            found["ns"] = (clock() - begin) / (2 * turns)
     pair.check(pool, pieces[-1], arrived)
     return found
 
@@ -129,12 +129,12 @@ def operations(pair: Pair, size: int, turns: int, step: int, length: int) -> Val
         pair.barrier()
     alone = clock() - begin
     pair.barrier()
-    begin = clock()
     with pair.measured(turns, found):
+        begin = clock()
         for piece in pieces[-turns:]:
             pair.barrier()
             arrived = part(piece)
-    found["ns"] = (clock() - begin - alone) / turns
+        found["ns"] = (clock() - begin - alone) / turns
     pair.barrier()
     pair.check(pool, pieces[-1], arrived)
     return found

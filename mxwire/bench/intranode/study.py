@@ -406,7 +406,7 @@ class _IntranodeRun:
         program.play("release", 0, 0, 0, 0)
 
     def agent_copies(self, way: str) -> None:
-        """Count the bytes that an agent copies for a message, by the way to the memory of its programs."""
+        """Count the bytes that an agent copies for a message, by the way to the memory of its program."""
         remark = "copies at an agent: not counted: "
         try:
             found = agent_copies(way, _COUNTED, 1)

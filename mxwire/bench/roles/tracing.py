@@ -146,7 +146,7 @@ def _names() -> dict[int, str]:
 
 
 def mark_message(start: int, size: int) -> None:
-    """Mark the begin of an operation; the message is at an address (of the first operation, for all)."""
+    """Mark the beginning of an operation; ``start`` is the address of the message (of the first one, for all)."""
     number = next(number for number, name in _names().items() if name == _MARK)
     ctypes.CDLL(None).syscall(number, ctypes.c_void_p(start), ctypes.c_size_t(size), ctypes.c_ulong(PROGRAM_MARK))
 

@@ -43,7 +43,9 @@ def _defect(seen: JudgedFrame) -> str | None:
 def blocks_in_flight(seen: JudgedFrame) -> Breach | None:
     """At most four blocks are outstanding, counted from the oldest incomplete one."""
     transfer = seen.transfer
-    if seen.block is not None or (seen.announcement is None if seen.transfer is None else seen.transfer.adopted):
+    # A transfer that began before the observation has blocks that were not seen.
+    adopted = seen.announcement is None if transfer is None else transfer.adopted
+    if seen.block is not None or adopted:
         return None
     oldest, per_block = (0, seen.pair.dialect.frames_per_block) if transfer is None else _window(transfer)
     block, over = divmod(seen.frame.frame_index, per_block)

@@ -88,7 +88,7 @@ class SessionExaminer(Examiner):
 
 
 def _numbers_of(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, back: bool = False) -> ValueColumns:
-    """Return the session number in a field by the endpoint that uses it; ``back``: that the sender's partner uses."""
+    """Return the session numbers in ``field`` by endpoint: the sender, or with ``back`` its partner."""
     found = []
     for block in decoded.columns.of(*layouts):
         good = decoded.columns.reason[block.place] == 0

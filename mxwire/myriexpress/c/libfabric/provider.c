@@ -58,7 +58,8 @@ uint64_t mxf_now(void)
 
 uint64_t mxf_deadline(int timeout)
 {
-    return timeout < 0 ? UINT64_MAX : mxf_now() + (uint64_t)timeout;
+    /* mxf_now() is rounded down. */
+    return timeout < 0 ? UINT64_MAX : mxf_now() + (uint64_t)timeout + (timeout > 0);
 }
 
 void mxf_prepare_condition(pthread_cond_t *condition)

@@ -417,10 +417,10 @@ void mxf_enter(void);
 void mxf_leave(void);
 void mxf_leave_idle(void);
 uint64_t mxf_now(void); /* ms */
-/* The time at which a wait of ``timeout`` ms ends: UINT64_MAX, never, if it is negative. */
+/* The end of a wait of at least ``timeout`` ms; UINT64_MAX (no end) if it is negative. */
 uint64_t mxf_deadline(int timeout);
 void mxf_prepare_condition(pthread_cond_t *condition);
-/* Wait with the lock held, which others may take meanwhile; it may also end early. */
+/* Release the lock, wait for the condition until the deadline, and take the lock again; may return early. */
 void mxf_await(pthread_cond_t *condition, uint64_t deadline);
 
 /* A line on stderr, if FI_LOG_LEVEL asks for warnings; once per place. */
