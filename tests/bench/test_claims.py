@@ -63,6 +63,8 @@ def test_the_page_is_that_of_the_recording():
     """After `mxwire bench claims -w docs/studies.jsonl --markdown docs/studies.md`."""
     expected = page(read_evidence([DOCS / "studies.jsonl"]))
     assert (DOCS / "studies.md").read_text(encoding="utf-8") == expected
+    refuted = [line for line in expected.splitlines() if line.endswith("| refuted |")]
+    assert refuted and all(". Reason: " in line for line in refuted)
 
 
 @pytest.mark.parametrize(
