@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,29 @@ def open_capture(
     more = options.pop("custom_parameters", None) or []
     if isinstance(more, dict):
         more = [each for pair in more.items() for each in pair]
-    return pyshark.FileCapture(
+    return _waiting_capture(pyshark)(
         str(path),
         display_filter=display_filter,
         tshark_path=str(tshark.path),
         custom_parameters=[*arguments, *more],
         **options,
     )
+
+
+def _waiting_capture(pyshark: Any) -> Any:
+    """Return the class of captures whose tshark ends by itself after its last packet.
+
+    pyshark kills it at once. If it ends at that moment, asyncio loses its exit code, and pyshark reports a crash.
+    """
+
+    class WaitingCapture(pyshark.FileCapture):  # type: ignore[misc]
+        async def _cleanup_subprocess(self, process: asyncio.subprocess.Process) -> None:
+            if self._eof_reached and process.returncode is None:
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(process.wait(), 1)
+            await super()._cleanup_subprocess(process)
+
+    return WaitingCapture
 
 
 def _ensure_event_loop() -> None:

@@ -73,6 +73,21 @@ def test_display_filter_and_options_reach_tshark():
             assert len(list(capture)) == 5
 
 
+def test_tshark_ends_by_itself_after_its_last_packet(tmp_path):
+    """It is not killed, so that its exit code is known."""
+    program = tmp_path / "tshark"
+    real = Tshark().path
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *pdml*) {real} "$@"; exec >&- ; sleep 0.2; exit 3;; *) exec {real} "$@";; esac\n'
+    )
+    program.chmod(0o755)
+    capture = open_capture(EVERY_TYPE, tshark_path=program)
+    with pytest.raises(Exception, match="retcode: 3"):
+        list(capture)
+    # The end of the capture would report it again.
+    capture._running_processes.clear()
+
+
 def test_an_installed_plugin_is_used_as_it_is():
     install("personal", Tshark())
     with open_capture(EVERY_TYPE) as capture:
