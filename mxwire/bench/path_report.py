@@ -192,7 +192,7 @@ def _shares(interval: Measurement) -> Table:
         share = interval.median / gap
         shown = f"{share:.1%}" if share <= 1 else "more than one"
         rows.append(Row((name, number_text(gap), number_text(interval.median), shown)))
-    headings = number_columns("a frame every, µs", "cost per frame, µs", "share of a processor")
+    headings = number_columns("frame interval, µs", "cost per frame, µs", "share of a processor")
     return Table((Column("link"), *headings), tuple(rows))
 
 

@@ -7,8 +7,11 @@ import platform
 
 import pytest
 
+from mxwire.bench.roles import program
 from mxwire.bench.roles.tracing import PROGRAM_MARK, TracedCalls, trace
+from mxwire.bench.stage import NamespaceStage, StageOptions
 from mxwire.errors import MxwireError
+from mxwire.myriexpress.build import Installation
 
 from .conftest import SOURCES, Compile
 
@@ -36,3 +39,22 @@ def test_copies_between_endpoints_of_a_program(copied, size, least, most):
     found = copied(size, 3)
     assert least <= found["sent"] / (3 * size) <= most
     assert found["received"] == 0
+
+
+def test_the_calls_of_a_program_are_counted_beside_a_host(installation: Installation, monkeypatch: pytest.MonkeyPatch):
+    """Both sides of ``bench path`` make the same number of trips, so that neither waits for another one."""
+    monkeypatch.setattr(program, "last_prefix", lambda: installation.prefix)
+    size, count = 4096, 3
+    with NamespaceStage(StageOptions()) as stage:
+        partner, port = stage.sides[1], stage.ports[0]
+        partner.start(
+            "traced trips", {"carrier": "mxoe", "spin": False, "traced_active": True, "size": size, "count": count}
+        )
+        partner.ready()
+        try:
+            with port.namespace.inside():
+                found = program.traced_library(port.interface, stage.addresses[1], size, count)
+        except MxwireError as error:
+            pytest.skip(str(error))
+        assert partner.result() == {}
+    assert found["system calls"] > 0 and size < found["bytes to the kernel"] < 2 * size

@@ -49,6 +49,8 @@ int main(int argc, char **argv)
             return 1;
     }
     syscall(SYS_getppid, out, size, MARK);
+    if (trip(0))
+        return 1;
     mx_close_endpoint(endpoint);
     mx_finalize();
     return 0;
