@@ -378,17 +378,22 @@ def _gap_blocks(recording: Recording) -> Iterator[Block]:
 
 def logp_figures(recording: Recording) -> Iterator[PageFigure]:
     """Half round trips and bandwidths, and the other parameters, over size."""
-    shown = [series for series in map(recording.named, ("RTT/2", BANDWIDTH)) if series]
-    # The bandwidth of each direction is half of both, and would double the number of curves.
-    shown = [
-        replace(each, measurements=[point for point in each.measurements if not point.name.endswith(BANDWIDTHS[-1])])
-        for each in shown
-    ]
+    rates = recording.named(BANDWIDTH)
+    # A carrier has one curve in all panels. The bandwidth of each direction is half of both.
+    kinds = [_rates_of_kind(rates, kind) for kind in BANDWIDTHS[:-1]]
+    shown = [series for series in (recording.named("RTT/2"), *kinds) if series]
     if shown:
         yield PageFigure(SeriesFigure(shown, "Latency and bandwidth", MXOE), SERIES_CAPTION)
     others = [series for series in map(recording.named, COMPARED) if series]
     if others:
         yield PageFigure(SeriesFigure(others, "Parameters of LogP, by both methods"), "L is in the tables.")
+
+
+def _rates_of_kind(rates: Series, kind: str) -> Series:
+    """The bandwidths of one kind, by carrier."""
+    end = f", {kind}"
+    found = [replace(each, name=each.name.removesuffix(end)) for each in rates.measurements if each.name.endswith(end)]
+    return replace(rates, name=f"{rates.name}, {kind}", measurements=found)
 
 
 def netgauge_text(recording: Recording) -> str:
