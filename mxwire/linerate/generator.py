@@ -121,11 +121,12 @@ class GeneratorPlan:
 
 
 class ClockMonitor:
-    """Detects that the clock of day was set: its distance from the monotonic clock changes."""
+    """Detects that the clock of day was set: its distance from the monotonic clock changes.
 
-    def __init__(
-        self, clock: Callable[[], int] = time.monotonic_ns, day_clock: Callable[[], int] = time.time_ns
-    ) -> None:
+    ``clock`` returns monotonic ns, ``day_clock`` ns of day.
+    """
+
+    def __init__(self, clock: Callable[[], int], day_clock: Callable[[], int]) -> None:
         self._clock = clock
         self._day_clock = day_clock
         self._distance = day_clock() - clock()
@@ -143,7 +144,7 @@ class ClockMonitor:
 class FrameGenerator:
     """Sends the frames of ``slots`` through a link, by ``send`` if that is given, in batches of ``batch``.
 
-    ``clock`` returns monotonic ns.
+    ``clock`` returns monotonic ns, ``day_clock`` the ns of day with which frames are stamped.
 
     The number of a frame is used only when the interface has accepted it, so a gap at the receiver is a loss behind
     the interface. :attr:`result` is valid at any time, also after an error.
@@ -158,6 +159,7 @@ class FrameGenerator:
         send: SendSlots | None = None,
         batch: int = BATCH,
         clock: Callable[[], int] = time.monotonic_ns,
+        day_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._link = link
         self._send = send or (lambda first, end: link.send(slots.frames(first, end)))
@@ -165,6 +167,7 @@ class FrameGenerator:
         self._plan = plan
         self._batch = max(plan.batch or batch, plan.burst)
         self._clock = clock
+        self._day_clock = day_clock
         self._stuck_since = 0
         self._crowded = False
         self._step_ns = 0
@@ -182,7 +185,7 @@ class FrameGenerator:
         if progress is not None:
             progress(result)
         self._rehearse()
-        monitor = ClockMonitor(clock)
+        monitor = ClockMonitor(clock, self._day_clock)
         used = time.process_time_ns()
         begun = now = clock()
         bucket = (
@@ -216,7 +219,7 @@ class FrameGenerator:
         for _ in range(_REHEARSALS):
             bucket, begun = TokenBucket(self._plan.rate, 0), self._clock()
             count = bucket.take(0, 1)
-            first = self._slots.stamp(0, 1, time.time_ns())
+            first = self._slots.stamp(0, 1, self._day_clock())
             self._send(first, first)
             self._step_ns = self._clock() - begun
             LatencyHistogram().add(bucket.lateness(0, count))
@@ -232,7 +235,7 @@ class FrameGenerator:
             if not count:
                 self._wait(now, bucket)
                 return
-        first = self._slots.stamp(result.frames, count, time.time_ns())
+        first = self._slots.stamp(result.frames, count, self._day_clock())
         sent = self._send(first, first + count)
         if bucket is not None and sent and not result.frames:
             # The first call takes up to 0.1 ms longer than others, so all later frames would seem early compared with

@@ -351,7 +351,7 @@ class KernelGenerator:
         drops the frames, and the program has counted those of the last call.
         """
         result, used = self.result, time.process_time_ns()
-        monitor = ClockMonitor()
+        monitor = ClockMonitor(time.monotonic_ns, time.time_ns)
         usual = _FRAMES_AT_ONCE if self._plan.rate is None else _POLLS_AT_ONCE
         batch = min(self._plan.batch or usual, _BATCH_MAXIMUM)
         with self._held, self._program.standby() as immediate:

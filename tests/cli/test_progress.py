@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from mxwire.cli import progress
+from mxwire.cli import merge, progress
 from mxwire.cli.progress import Bar, Estimate
 from mxwire.cli.reading import decoded_batches, judged_batches
 from mxwire.frames import FrameBatch
@@ -151,6 +153,27 @@ def test_the_bar_shows_analysed_data_rather_than_read_data(recorder, batches_of)
         assert len(decoded) == 9
         analysed += 1
     assert analysed == 6 and recorder.values[-1] == reader.total_bytes
+
+
+@pytest.mark.parametrize("too_small", [0, 1])
+def test_merge_shows_a_bar_while_both_captures_are_read_if_they_are_large_together(monkeypatch, tmp_path, too_small):
+    """A capture alone has half the least size of a bar, and both are read again to be written."""
+    wanted_for: list[tuple[str, float, bool]] = []
+
+    @contextmanager
+    def bar(label: str, total: float, unit: str, *, wanted: bool) -> Iterator[Bar]:
+        wanted_for.append((label, total, wanted))
+        yield Bar()
+
+    ends = [str(tmp_path / name) for name in ("a.pcap", "b.pcap")]
+    for each in ends:
+        shutil.copy(EVERY_TYPE, each)
+    size = EVERY_TYPE.stat().st_size
+    monkeypatch.setattr(progress, "bar", bar)
+    monkeypatch.setattr(progress, "SHOWN_FROM_BYTES", 2 * size + too_small)
+    result = CliRunner().invoke(merge.command, [*ends, "-w", str(tmp_path / "both.pcapng")])
+    assert result.exit_code == 0, result.output
+    assert wanted_for == [*((each, size, False) for each in ends), (", ".join(ends), 2 * size, not too_small)]
 
 
 # On a terminal.

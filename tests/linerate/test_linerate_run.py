@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +34,7 @@ from mxwire.linerate.live_frames import _day_offset
 from mxwire.linerate.message_tester import MessageOptions, MessageTester, frames_needed
 from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.station import SinkStation
-from mxwire.linerate.template import templates_of
+from mxwire.linerate.template import STAMP, templates_of
 from mxwire.linerate.transmitters import LinkTransmitter
 from mxwire.link import Faults, FaultyLink, Link, LinkError, MemoryNetwork
 from mxwire.units import SECOND
@@ -302,6 +303,29 @@ def test_a_clock_that_is_set_is_noticed():
         day[0] += SECOND + step
         assert monitor.check()
     assert monitor.steps == 2
+
+
+def test_frames_have_the_time_of_the_clock_of_day_that_is_passed_in():
+    """It is set back by an hour after half a second of a run of one second."""
+    network = MemoryNetwork()
+    one, two = network.attach(), network.attach()
+    now, day = [0], 10**18
+
+    def clock() -> int:
+        now[0] += 1_000_000
+        return now[0]
+
+    def day_clock() -> int:
+        return day + now[0] - (3600 * SECOND if now[0] > SECOND // 2 else 0)
+
+    templates = templates_of("TINY", two.address, one.address)
+    plan = GeneratorPlan(rate=100, seconds=1)
+    found = FrameGenerator(one, FrameSlots(templates), plan, clock=clock, day_clock=day_clock).run()
+    frames = two.receive(0)
+    first, last = (
+        np.frombuffer(frames.frame(each), STAMP, 1, templates[0].stamp_at)["time"][0] for each in (0, len(frames) - 1)
+    )
+    assert found.clock_steps == 1 and last < day < first
 
 
 def test_a_run_without_an_answer_at_its_end_keeps_the_sent_counts():
