@@ -154,7 +154,9 @@ class MessageCard(ModelChannel):
         self.polls = setup.spin
         self._calls: deque[memoryview | None] = deque()
         """Messages of the program, or the rest of one; None for a message that the library has, and has not sent."""
-        self._taken = self._reported = 0
+        self._taken = 0
+        self._reported = (0, 0)
+        """Messages that the library has taken, and of these those whose data it may still read, as reported."""
         self._pieces: deque[memoryview] = deque()
         ring.put(CardRecordKind.READY, self._link.mtu)
 
@@ -191,8 +193,9 @@ class MessageCard(ModelChannel):
         while self._pieces and self._report(self._pieces[0]):
             self._pieces.popleft()
             worked = True
-        if self._taken > self._reported and self._ring.put(CardRecordKind.TAKEN, place=self._taken):
-            self._reported = self._taken
+        taken = self._taken, min(self.port.unsettled(), self._taken)
+        if taken != self._reported and self._ring.put(CardRecordKind.TAKEN, taken[1], taken[0]):
+            self._reported = taken
             worked = True
         if self._asked and _answer(self._ring, self.frames()):
             self._asked = False

@@ -10,14 +10,16 @@ buffer at the expense of the receiver's processor (Active Messages, Fast Message
 of the layer runs in the program's calls. Otherwise the layer runs on the card, and the program describes its messages::
 
     program  EXPECT length | SEND length, place | WRITE data | RELEASE pieces | COUNT | CLOSE     ->  card
-    program  <-  READY mtu | PIECE length, place | DATA data | TAKEN messages | COUNT counters | FAILED reason
+    program  <-  READY mtu | PIECE length, place | DATA data | TAKEN unsettled, messages | COUNT counters
+    program  <-  FAILED reason
     both     FRAME bytes                                  (the card moves frames)
 
 *Places* are offsets in an arena, memory that both processes map: it holds the data of the program, and whatever the
-layer allocates for received data, so that a description is all that the program writes or reads. A message that the
-library writes to the adapter (``ModelPort.written``) is copied into its record instead, and so are received data that
-no memory of the layer holds (those of short messages, and of the null model). If a library copies data that
-are elsewhere (``elsewhere`` of its facts), the program's processor does so, into or out of the arena.
+layer allocates for received data, so that a description is all that the program writes or reads. The card may read the
+data of *unsettled* messages again, to retransmit them: the program must not change them yet. A message that the library
+writes to the adapter (``ModelPort.written``) is copied into its record instead, and so are received data that no memory
+of the layer holds (those of short messages, and of the null model). If a library copies data that are elsewhere
+(``elsewhere`` of its facts), the program's processor does so, into or out of the arena.
 
 The card sleeps until a frame or a record arrives, like an interrupt, unless it has a processor of its own to poll on;
 so does a program that shares its processor with cards. A card that fails, or ends, ends the waits of its program.

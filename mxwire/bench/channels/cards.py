@@ -219,7 +219,7 @@ class CardPort(ModelPort[ModelLayer]):
         self._end = 0
         """Place of the end of the message that is being sent."""
         self._described = False
-        self._offered = self._taken = self._held = 0
+        self._offered = self._taken = self._settled = self._held = 0
         self._expected = False
         self._arrived: deque[memoryview] = deque()
 
@@ -227,15 +227,15 @@ class CardPort(ModelPort[ModelLayer]):
         kind, length, place, data = record
         match kind:
             case CardRecordKind.TAKEN:
-                self._taken = place
+                self._taken, self._settled = place, place - length
             case CardRecordKind.PIECE:
                 self._arrived.append(self._arena.view[place : place + length])
             case CardRecordKind.DATA:
                 self._arrived.append(memoryview(bytes(data)))
 
-    def settled(self) -> bool:
-        """Return whether the card has taken all messages."""
-        return self._taken == self._offered
+    def unsettled(self) -> int:
+        """Number of messages whose data the card may still read."""
+        return self._offered - self._settled
 
     def expect(self, size: int) -> None:
         """Post a receive, where the library wants that of messages which are described."""
@@ -250,7 +250,7 @@ class CardPort(ModelPort[ModelLayer]):
 
     def offer(self, data: memoryview) -> int | None:
         """Describe the message, or its next packet, to the card."""
-        if self._offered - self._taken >= _QUEUE:
+        if self._offered - (self._settled if self._buffers else self._taken) >= _QUEUE:
             return None
         part = data[: self.layer.payload] if self._kind.cuts else data
         length = len(part)
@@ -268,7 +268,7 @@ class CardPort(ModelPort[ModelLayer]):
 
     def completed(self) -> bool:
         """Return whether a message that was described is in the network, if the library makes its sender wait."""
-        return not (self._waits and self._described) or self.settled()
+        return not (self._waits and self._described) or self._taken == self._offered
 
     def received(self, size: int) -> bool:
         """Return whether the next message has been received."""
@@ -313,15 +313,11 @@ class CardChannel(ModelChannel):
             return super()._make_port(model, **options)
         return CardPort(model, self._link, self._arena, self._layer, (self._partner, 0), **options)
 
-    def _allocate(self, length: int) -> memoryview:
+    def allocate(self, length: int) -> memoryview:
+        """Memory of the arena."""
         return self._arena.allocate(length)
 
     def frames(self) -> dict[str, int]:
         """The counters of the card's link, and the frames that the library has transmitted again."""
         found = super().frames()
         return found | {"retransmitted": found["retransmitted"] + self._link.counters.get("retransmitted", 0)}
-
-    def settle(self) -> None:
-        """Wait until the card has taken all messages."""
-        if isinstance(self.port, CardPort):
-            self._until(self.port.settled)

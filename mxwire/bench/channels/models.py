@@ -48,7 +48,7 @@ class ModelChannel(LinkFrameChannel):
         self._inlet.attach(self._layer)
         self._queued: list[bytes] = []
         self._begun = False
-        self.data = self._allocate(len(self.buffer))
+        self.data = self.allocate(len(self.buffer))
         """The content of messages that this side sends."""
         self.data[:] = CONTENT[: len(self.data)]
 
@@ -58,14 +58,20 @@ class ModelChannel(LinkFrameChannel):
     def _make_port(self, model: Model, **options: Any) -> ModelPort[Any]:
         return model.port(self._layer, (self._partner, 0), **options)
 
-    def _allocate(self, length: int) -> memoryview:
+    def allocate(self, length: int) -> memoryview:
+        """Memory of the program for messages that it sends."""
         return memoryview(bytearray(length))
 
     def settle(self) -> None:
-        """Wait until the library has taken all messages, so that their data may be changed."""
+        """Wait until the library reads the data of no message again, so that they may be changed."""
+        self._layer.now = self.clock()
+        try:
+            self._until(lambda: not self.port.unsettled())
+        except CatastropheError as error:
+            raise SilenceError(str(error)) from None
 
-    def send(self, size: int) -> None:
-        """Hand a message to the library."""
+    def send(self, size: int, data: memoryview | None = None) -> None:
+        """Hand a message to the library: ``data``, or the beginning of :attr:`data`."""
         layer, port = self._layer, self.port
         layer.now = self.clock()
         if not self._begun:
@@ -74,7 +80,7 @@ class ModelChannel(LinkFrameChannel):
             port.start()
             self._until(port.started)
         try:
-            port.send(self.data[:size])
+            port.send(self.data[:size] if data is None else data)
             if not port.sent():
                 self._flush()
                 if not port.sent():

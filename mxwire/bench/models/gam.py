@@ -46,6 +46,7 @@ class GamLayer(ActiveLayer):
         length = len(frame.data)
         if length <= SHORT:
             self.written.note(length)
+            frame.data = bytes(frame.data)
             return
         buffer = memoryview(bytearray(length))
         self.send_copies.copy(buffer, frame.data)

@@ -207,6 +207,11 @@ class GmPort(ModelPort[GmLayer]):
         self.progress()
         return len(data) if self.layer.send(self.partner, part, size=self._class) else None
 
+    def unsettled(self) -> int:
+        """Number of messages whose callback has not been called; copied data are not the program's."""
+        self.progress()
+        return 0 if self.copied else TOKENS - self.layer.tokens
+
     def next_piece(self) -> memoryview | None:
         """The next message, in its buffer."""
         self.progress()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from struct import Struct
@@ -62,13 +63,18 @@ class ModelFrame:
     offset: int = 0
     key: int = 0
     data: memoryview | bytes = b""
+    on_packed: Callable[[], object] | None = None
+    """Called once ``data`` have been read, so that user memory may change if no retransmission reads it again."""
 
 
 def packed(model: int, frame: ModelFrame) -> bytes:
     """Return the header and the payload of a frame."""
     ports = frame.source_port, frame.target_port
     fields = frame.sequence, frame.ack, frame.place, frame.offset, len(frame.data), frame.key
-    return b"".join((HEADER.pack(model, frame.kind, frame.flags, *ports, *fields), frame.data))
+    raw = b"".join((HEADER.pack(model, frame.kind, frame.flags, *ports, *fields), frame.data))
+    if frame.on_packed is not None:
+        frame.on_packed()
+    return raw
 
 
 def unpacked(raw: memoryview) -> tuple[int, ModelFrame] | None:

@@ -99,6 +99,10 @@ class NullPort(ModelPort[NullLayer]):
         self.layer.send(self.partner, part)
         return len(part)
 
+    def unsettled(self) -> int:
+        """Number of packets that the network has not taken: none of them ends a message before all of it has left."""
+        return len(self.layer.outgoing)
+
     def next_piece(self) -> memoryview | None:
         """The next packet."""
         return self.layer.receive()

@@ -74,7 +74,7 @@ class ModelPort(ABC, Generic[Layer_]):
     def sent(self) -> bool:
         """Hand more of the message to the library; return whether all of it is.
 
-        If sends are synchronous, the data may be changed then.
+        If sends are synchronous, the data may be changed then; otherwise once :meth:`unsettled` does not count it.
         """
         while self._left is not None:
             count = self.offer(self._left)
@@ -91,6 +91,10 @@ class ModelPort(ABC, Generic[Layer_]):
     def completed(self) -> bool:
         """Return whether the library has sent the message, after it has accepted all of it."""
         return True
+
+    def unsettled(self) -> int:
+        """Number of the last messages whose data must not change yet: the library has not read them, or may again."""
+        return 0
 
     def received(self, size: int) -> bool:
         """Return whether the next message, of ``size`` bytes, has been received into :attr:`pieces`."""

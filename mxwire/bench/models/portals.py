@@ -218,12 +218,14 @@ class PortalsLayer(ModelLayer):
         data, place = descriptor.memory, index << 24
         if ack:
             place |= self._remember(_Operation(descriptor, target, match, len(data)))
+        sent = PortalEvent("sent", descriptor, target, match, len(data), len(data), 0)
         for start, part, flags in self._parts(data):
             flags |= FrameFlag.NOTIFIES if ack else FrameFlag.NONE
             at = offset + start
             frame = ModelFrame(FrameKind.DATA, flags, place=place, offset=at, ack=len(data), key=match, data=part)
+            if flags & FrameFlag.LAST:
+                frame.on_packed = lambda: self._log(sent)
             self.order.send(target, frame)
-        self._log(PortalEvent("sent", descriptor, target, match, len(data), len(data), 0))
 
     def get(self, descriptor: MemoryDescriptor, target: Address, index: int, match: int, offset: int = 0) -> None:
         """Read a partner's portal into the memory of a descriptor."""
@@ -364,6 +366,7 @@ class PortalsPort(ModelPort[PortalsLayer]):
         super().__init__(layer, partner, **options)
         self._queue: EventQueue = deque()
         self._sent: EventQueue = deque()
+        self._unsent = 0
         self._held: deque[memoryview] = deque()
         for _ in range(self.depth):
             self._post(layer.allocate(self.size))
@@ -375,8 +378,14 @@ class PortalsPort(ModelPort[PortalsLayer]):
     def offer(self, data: memoryview) -> int:
         """Put the message."""
         self.layer.put(MemoryDescriptor(data, self._sent, MemoryOption(0)), self.partner, self._INDEX, self._MATCH)
-        self._sent.clear()
+        self._unsent += 1
         return len(data)
+
+    def unsettled(self) -> int:
+        """Number of puts without the event ``sent``."""
+        self._unsent -= len(self._sent)
+        self._sent.clear()
+        return self._unsent
 
     def next_piece(self) -> memoryview | None:
         """The message of the next event."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from struct import pack
 from typing import Any
@@ -40,6 +41,8 @@ class MessageStream:
         self.ports: list[ModelPort[Any]] = [model.port(layer, (1 - layer.node, 0), **options) for layer in self.layers]
         self.wire = ModelWire(self.layers, **self.faults)
         self._busy = False
+        self._lent: deque[bytearray] = deque()
+        """Data of messages that the sender's library may still read."""
 
     @property
     def catastrophe(self) -> str:
@@ -64,11 +67,16 @@ class MessageStream:
             for each in self.ports[: 1 + receiving]:
                 each.progress()
             if sender.started() and not self._busy and self.sent < self.count:
-                sender.send(memoryview(body(self.sent, self.size)))
+                self._lent.append(bytearray(body(self.sent, self.size)))
+                sender.send(memoryview(self._lent[-1]))
                 self._busy = did = True
             if self._busy and sender.sent():
                 self.sent += 1
                 self._busy, did = False, True
+            while len(self._lent) > sender.unsettled() + self._busy:
+                # A library that reads data which it has released sends other ones.
+                spoiled = self._lent.popleft()
+                spoiled[:] = b"\xee" * len(spoiled)
             if receiving and receiver.received(self.size):
                 self.received.append(content(receiver))
                 did = True

@@ -76,7 +76,7 @@ class ImportedBuffer:
     key: int = 0
     refused: bool = False
     pending: int = 0
-    """Frames that are not acknowledged."""
+    """Deposits that are not acknowledged."""
 
 
 class VmmcLayer(ModelLayer):
@@ -129,6 +129,7 @@ class VmmcLayer(ModelLayer):
     def send(self, buffer: ImportedBuffer, offset: int, data: memoryview, *, notify: bool = False) -> None:
         """Begin to deposit data into a partner's memory. They must not change until :meth:`sent` returns True."""
         self._check(buffer, offset, len(data))
+        buffer.pending += 1
         for start in range(0, max(len(data), 1), self.payload):
             part = data[start : start + self.payload]
             last = start + len(part) == len(data)
@@ -141,8 +142,7 @@ class VmmcLayer(ModelLayer):
                 self.translated.note(len(part))
             place = offset + start
             frame = ModelFrame(FrameKind.DEPOSIT, flags, place=buffer.number, offset=place, key=buffer.key, data=part)
-            buffer.pending += 1
-            self.order.send(buffer.owner, frame, lambda: self._acked(buffer))
+            self.order.send(buffer.owner, frame, (lambda: self._acked(buffer)) if last else None)
 
     @staticmethod
     def _acked(buffer: ImportedBuffer) -> None:
@@ -317,6 +317,10 @@ class VmmcPort(ModelPort[VmmcLayer]):
         self._sent += 1
         self.layer.send(self.imported, start, data)
         return len(data)
+
+    def unsettled(self) -> int:
+        """Number of messages without ack: retransmissions read user memory."""
+        return 0 if self.imported is None else self.imported.pending
 
     def next_piece(self) -> memoryview | None:
         """The slot of the next message."""

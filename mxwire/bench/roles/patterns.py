@@ -84,35 +84,47 @@ def used_data(channel: Channel, sizes: list[int], counts: list[int], numbers: li
         raise MxwireError(f"{channel.setup.carrier} is not a model: mxwire bench imb has patterns for mx and tcp")
     points: dict[str, Any] = {}
     before, frames = read_use(), channel.frames()
+    memory = channel.allocate(max(size * number for size, number in zip(sizes, numbers, strict=True)))
     for size, count, number in zip(sizes, counts, numbers, strict=True):
         points[str(size)] = {
-            "producer-consumer": _timed(channel, size, max(count // number, 1), number),
-            "central queue": _timed(channel, size, count, 1),
+            "producer-consumer": _timed(channel, memory, size, max(count // number, 1), number),
+            "central queue": _timed(channel, memory, size, count, 1),
         }
     return {"points": points} | use_since(channel, before, frames)
 
 
-def _timed(channel: ModelChannel, size: int, count: int, number: int) -> float:
-    """Send ``number`` messages before each of ``count`` answers, after a warm-up."""
+def _timed(channel: ModelChannel, memory: memoryview, size: int, count: int, number: int) -> float:
+    """Send ``number`` messages before each of ``count`` answers, after a warm-up; return the time per message in ns.
+
+    Each of these messages has memory of its own, since some libraries read it until the partner has the message. The
+    sum of all received numbers must be that of the numbers which were sent: whole messages of 0, 1, 2 and so on.
+    """
+    words = size // np.uint32().itemsize
+    messages = [memory[each * size : (each + 1) * size] for each in range(number)]
+    numbers = [np.frombuffer(each, np.uint32) for each in messages]
+    for place, each in enumerate(numbers):
+        each[:] = place
     channel.barrier()
     warm = max(int(count * WARM), 1)
-    numbers = np.frombuffer(channel.data, np.uint32, size // np.uint32().itemsize)
-    begun = channel.clock()
+    begun, total = channel.clock(), 0
     for step in range(count + warm):
         if step == warm:
             begun = channel.clock()
         if channel.active:
-            for _ in range(number):
-                channel.settle()
-                np.add(numbers, 1, out=numbers)
-                channel.send(size)
+            channel.settle()
+            for each, data in zip(numbers, messages, strict=True):
+                np.add(each, number, out=each)
+                channel.send(size, data)
             channel.receive(_ANSWER)
         else:
             for _ in range(number):
                 channel.receive(size)
                 for piece in channel.port.pieces:
-                    np.frombuffer(piece, np.uint32).sum()
+                    total += int(np.frombuffer(piece, np.uint32).sum())
             channel.send(_ANSWER)
     interval = (channel.clock() - begun) / (count * number)
     channel.barrier()
+    sent = number * (count + warm)
+    if not channel.active and total != words * (sent * (sent - 1) // 2 + number * sent):
+        raise AssertionError(f"{channel.setup.carrier}: data of {size} bytes were changed before they were sent")
     return interval

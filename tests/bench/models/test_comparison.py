@@ -22,7 +22,8 @@ from mxwire.bench.models.comparison import (
     comparison_figures,
     idle_time,
 )
-from mxwire.bench.stage import MemoryStage
+from mxwire.bench.models.vmmc2 import VmmcPort
+from mxwire.bench.stage import MemoryStage, StageError
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.report.document import plain
@@ -109,6 +110,20 @@ def test_models_are_carriers_and_unknown_ones_suggest_the_nearest():
 def test_patterns_need_a_model():
     with MemoryStage() as stage, pytest.raises(MxwireError, match="ring is not a model"):
         stage.run("used data", carrier="ring", spin=False, sizes=[4], counts=[1], numbers=[1])
+
+
+def test_a_pattern_detects_data_that_change_before_they_are_sent(monkeypatch):
+    offer = VmmcPort.offer
+
+    def offer_other_data(port, data):
+        return offer(port, memoryview(bytes(len(data))) if len(data) > 64 else data)
+
+    options = {"carrier": "vmmc2", "spin": False, "sizes": [4096], "counts": [3], "numbers": [2]}
+    with MemoryStage() as stage:
+        stage.run("used data", **options)
+        monkeypatch.setattr(VmmcPort, "offer", offer_other_data)
+        with pytest.raises(StageError, match="data of 4096 bytes were changed"):
+            stage.run("used data", **options)
 
 
 def test_long_messages_of_a_library_without_flow_control_are_not_lost():
