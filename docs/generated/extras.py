@@ -14,7 +14,7 @@ PURPOSES = {
     "fast": "reading large captures faster",
     "table": "Parquet and Arrow files (`--to`), and data frames in Python; CSV and NDJSON need no extra",
     "plot": "figures (`--plot`)",
-    "report": "the pages of `mxwire report --html` and `mxwire interop --html`",
+    "report": "pages (`--html` of `mxwire report`, `mxwire interop` and `mxwire bench`)",
     "scapy": "[scapy](scapy.md) layers",
     "pyshark": "[pyshark](pyshark.md) with the plugin",
     "top": "the screen of `mxwire top` ([Monitoring](monitor.md))",

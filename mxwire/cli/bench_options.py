@@ -103,7 +103,7 @@ class BenchOptions:
         if self.write is not None:
             check_writable(self.write)
         if self.html is not None:
-            import_extra("matplotlib", "plot", "--html")
+            import_extra("matplotlib", "report", "--html")
             import_extra("jinja2", "report", "--html")
             create_folder(self.html)
         if self.write is not None and self.write.suffix == ".parquet":
