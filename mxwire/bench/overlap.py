@@ -46,6 +46,7 @@ from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
 from mxwire.bench.overlap_programs import BUFFERS, OVERLAP_PROGRAMS, Answer
 from mxwire.bench.record import Conditions, Recording
+from mxwire.bench.stage import StageError
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
 from mxwire.errors import MxwireError
 from mxwire.units import MICROSECOND
@@ -243,7 +244,7 @@ def run_overlap(study: OverlapStudy, ranks: OverlapRanks, options: StudyOptions)
             for experiment in study.experiments:
                 # On a busy machine, a round of a way takes a minute and more.
                 if number and time.monotonic() > begun + LIMIT:
-                    raise MxwireError(f"the study has taken more than {LIMIT} s")
+                    raise StageError(f"the study has taken more than {LIMIT} s")
                 options.progress(f"{experiment}, {way}")
                 _EXPERIMENTS[experiment](study, ranks, way, network, points)
 

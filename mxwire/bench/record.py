@@ -204,7 +204,7 @@ class Recording:
     remarks: list[str] = field(default_factory=list)
     """Sentences that list the missing measurements, with the reasons."""
     complete: bool = True
-    """False after Ctrl-C or the loss of a side: the measurements are those made until then."""
+    """False after Ctrl-C, the loss of a side, or a time limit: the measurements are those made until then."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Results other than curves, such as a budget or parameters of a model."""
 

@@ -204,8 +204,8 @@ def varied_points(
 class Turns:
     """Contestants that take turns; one that cannot play, or loses messages in all repetitions, is left out then.
 
-    If its side or rank has failed, the recording is partial. After ``limit`` seconds no further round begins, and a
-    remark that begins with ``part`` reports it.
+    If its side or rank has failed, the recording is partial. After ``limit`` seconds no further round begins: the
+    recording is partial then, too, and a remark that begins with ``part`` reports it.
     """
 
     def __init__(
@@ -229,6 +229,7 @@ class Turns:
             if number > 0 and self._limit is not None and time.monotonic() > begun + self._limit:
                 took = f"{number} of {rounds} rounds: they took more than {self._limit:g} s"
                 self._recording.remarks.append(self._part + took)
+                self._recording.complete = False
                 return
             label = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
             order = list(contestants.items())

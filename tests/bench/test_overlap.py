@@ -235,6 +235,7 @@ def test_no_experiment_begins_after_the_limit_of_the_study(monkeypatch):
     assert set(played) == {"single message", "polling"}
     assert {len(each.samples) for series in recording.series for each in series.measurements} == {1}
     assert "card: left out after 1 round: the study has taken more than -1 s" in recording.remarks
+    assert not recording.complete
 
 
 def test_the_study_without_costs_of_tcp_leaves_the_kernel_out():

@@ -101,7 +101,7 @@ _REGISTERED: Final = (4096, 65536, 1 << 20)
 _PATIENCE: Final = 120.0
 _END_PATIENCE: Final = 5.0
 _MIB: Final = 1 << 20
-LIMIT: Final = 90.0
+LIMIT: Final = 120.0
 """Seconds after which no further round of an experiment begins, as on a busy machine."""
 _LOOPS: Final = 40
 """Runs of the other side's loop per round."""

@@ -30,6 +30,7 @@ FACTS: Final = replace(
     in_place=(2, 0),
     elsewhere=(2, 1),
     remark="the copies at the sender are that for retransmission and the PIO itself",
+    remark_table=2,
     combines=True,
 )
 MEETINGS: Final = 6

@@ -46,6 +46,8 @@ class ModelFacts:
     elsewhere: tuple[int, int]
     """The same if data are anywhere in user memory."""
     remark: str = ""
+    remark_table: int = 0
+    """Number of the table with the choice that the remark is about; 0: all of them."""
     combines: bool = False
     """Writes to the adapter are combined into lines."""
     reads: int = -1

@@ -41,6 +41,7 @@ FACTS: Final = ModelFacts(
     in_place=(1, 1),
     elsewhere=(1, 1),
     remark="the copy at the sender is the PIO itself",
+    remark_table=2,
     combines=True,
 )
 REGISTERED_FACTS: Final = replace(FACTS, title="FM-2.1", between=True, multiprogramming=True)

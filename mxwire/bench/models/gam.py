@@ -30,6 +30,7 @@ FACTS: Final = ModelFacts(
     in_place=(1, 0),
     elsewhere=(1, 1),
     remark="reliability: the paper's table 2 has library + copy, which its table 1 and its text contradict",
+    remark_table=2,
     combines=True,
 )
 

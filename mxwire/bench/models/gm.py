@@ -41,6 +41,7 @@ FACTS: Final = ModelFacts(
     in_place=(0, 0),
     elsewhere=(1, 1),
     remark="network management: its mapper, which finds all nodes, is not part of the model",
+    remark_table=1,
 )
 SendCallback = Callable[[bool], object]
 """Called with True when the partner has a message, with False when it was abandoned."""

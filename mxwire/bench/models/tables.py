@@ -56,7 +56,13 @@ def table_records(number: int, names: Sequence[str]) -> Iterator[dict[str, Any]]
             shown: dict[str, Any] = {"stages": dict(zip(STAGES, facts.stages, strict=True))}
         else:
             shown = {key: values[key] for key in _COLUMNS[number]}
-        yield {"name": name, "title": facts.title} | shown | ({"remark": facts.remark} if facts.remark else {})
+        remark = {"remark": facts.remark} if _remarked(number, facts) else {}
+        yield {"name": name, "title": facts.title} | shown | remark
+
+
+def _remarked(number: int, facts: ModelFacts) -> bool:
+    """Return whether a row has a remark in a table."""
+    return bool(facts.remark) and facts.remark_table in (0, number)
 
 
 def table_blocks(number: int, names: Sequence[str]) -> Iterator[Block]:
@@ -67,7 +73,7 @@ def table_blocks(number: int, names: Sequence[str]) -> Iterator[Block]:
     columns = (Column("library"), *(Column(each, wraps=number == 2) for each in headings))
     yield Table(columns, tuple(Row((facts.title, *_cells(number, facts))) for _, facts in rows), divisible=True)
     yield Paragraph(_NOTES[number])
-    remarks = tuple(f"{facts.title}: {facts.remark}" for _, facts in rows if facts.remark)
+    remarks = tuple(f"{facts.title}: {facts.remark}" for _, facts in rows if _remarked(number, facts))
     if remarks:
         yield Listing(remarks)
 

@@ -18,10 +18,12 @@ from mxwire.bench.models.header import HEADER, ONLY, FrameFlag, FrameKind, Model
 from mxwire.bench.models.layer import CallError, CatastropheError
 from mxwire.bench.models.portals import EVENTS, MemoryDescriptor, MemoryOption
 from mxwire.bench.models.stream import MessageStream, body
+from mxwire.bench.models.tables import table_blocks, table_records
 from mxwire.bench.models.unet import QUEUE
 from mxwire.bench.models.vmmc2 import NOTIFICATIONS
 from mxwire.bench.models.wire import AdapterInlet
 from mxwire.errors import MxwireError
+from mxwire.report.document import markdown
 from mxwire.simulation import Simulation, draw_scenario
 from mxwire.simulation.scenario import INCIDENTS
 
@@ -108,6 +110,15 @@ def test_an_unknown_name_suggests_the_nearest():
 
 def test_a_library_without_code_has_a_row_that_declares_it():
     assert "no code" in all_facts()["myricom-api"].remark
+
+
+@pytest.mark.parametrize(("number", "remarked"), [(1, {"gm"}), (2, {"gam", "am2", "fm2", "fm2.1"}), (3, set())])
+def test_a_table_has_the_remarks_about_its_own_choices(number, remarked):
+    records = {each["name"]: each for each in table_records(number, list(all_facts()))}
+    about_all = {"mx", "myricom-api"}
+    assert {name for name, each in records.items() if "remark" in each} == remarked | about_all
+    shown = markdown(list(table_blocks(number, list(all_facts()))))
+    assert ("the PIO itself" in shown) == (number == 2)
     assert "myricom-api" not in MODELS
 
 
