@@ -422,6 +422,6 @@ def test_many_requests_of_an_application_that_has_gone_end_in_steps():
     for _ in range(30):
         next(steps)
     assert len(endpoint.requests) and len(served.node.endpoints) == 1 and served.near.ended
-    # The other receives and the connect end, then each request is forgotten, and last the endpoint closes.
-    assert len(list(steps)) == 11 + 41 + 1
+    # The other receives and the connect end and are forgotten, then the sends are, and last the endpoint closes.
+    assert len(list(steps)) == 11 + 20 + 1
     assert served.client.request_count == served.client.waiting_count == 0 and not served.node.endpoints

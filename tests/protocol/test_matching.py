@@ -173,7 +173,7 @@ def test_receives_that_are_cancelled_in_any_order_leave_nothing_behind():
             assert two.cancel(receive)
     chain, found = two.matching._posted.by_mask[3], []
     assert list(chain) == [1]
-    posting = chain[1]
+    posting = chain.get(1)
     while posting is not None:
         found.append(posting.receive)
         posting = posting.after

@@ -188,7 +188,7 @@ class ServedCard(ServedSide):
             return
         memory: Segments
         if head.flags & RecordFlag.IN_PLACE:
-            memory = self.remote[head.number] = self.client.segments_at(data[PULL_SOURCE.size :])
+            memory = self.place_at(head.number, data[PULL_SOURCE.size :])
         elif self.client.may_hold(total):
             memory = Segments(bytearray(total), writable=True)
             self.hold(head.number, total)

@@ -29,6 +29,7 @@ from mxwire.protocol.arguments import Segments
 from mxwire.protocol.library.connect import ConnectCall
 from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.layered_table import LayeredTable
 from mxwire.protocol.library.partner import Event, Partner, Request
 from mxwire.protocol.library.receive import Receive
 from mxwire.protocol.status import SUCCEEDED, EventKind, LocalProtocolError, Status
@@ -52,7 +53,7 @@ class ServedEndpoint(ServedSide):
         self.engine = engine
         self._close_engine = close_engine
         self._out = client.out
-        self._requests: dict[int, Request] = {}
+        self._requests: LayeredTable[int, Request] = LayeredTable()
         self._connects: dict[int, tuple[ConnectCall, int]] = {}
         """Unfinished connects, and their transmissions as last reported."""
         self._offered: Unexpected | None = None
@@ -73,16 +74,20 @@ class ServedEndpoint(ServedSide):
         """End what waits, one request per step, so that :meth:`close` has little to do."""
         # The application does not read the results any more.
         self.engine.completions = None
-        yield from self.engine.wind_down()
-        for number in list(self._requests):
-            if self._requests[number].done:
+        for ended in self.engine.wind_down():
+            if ended is not None:
+                self._forget(ended.context)
+            yield
+        for number in self._requests:
+            request = self._requests.get(number)
+            if request is not None and request.done:
                 self._forget(number)
                 yield
 
     def close(self) -> None:
         """Close the endpoint of the node, and release all memory."""
         self.client.request_count -= len(self._requests)
-        self._requests.clear()
+        self._requests = LayeredTable()
         self.limit_orphans(self.engine.card)
         self._close_engine(self.engine)
         self.release_all()
@@ -91,7 +96,7 @@ class ServedEndpoint(ServedSide):
 
     def _number(self, head: AgentHead) -> bool:
         """Check the number of a new request; return False if the application has too many."""
-        if head.number in self._requests or not head.number:
+        if not head.number or self._requests.get(head.number) is not None:
             raise InvalidRecordError("a request with the number of another one")
         if not self.client.may_request():
             self._end(head.number, Status.NO_RESOURCES)
@@ -100,7 +105,7 @@ class ServedEndpoint(ServedSide):
 
     def _post(self, number: int, request: Request) -> None:
         request.context = number
-        self._requests[number] = request
+        self._requests.add(number, request)
         self.client.request_count += 1
 
     def _end(self, number: int, status: Status) -> None:
@@ -160,7 +165,7 @@ class ServedEndpoint(ServedSide):
             return
         memory: RemoteSegments | SharedSegments | None = None
         if head.flags & RecordFlag.IN_PLACE:
-            memory = self.remote[head.number] = self.client.segments_at(data)
+            memory = self.place_at(head.number, data)
         try:
             request = self.engine.receive(memory, head.match_info, head.mask, min(head.length, LENGTH_MAXIMUM))
         except LocalProtocolError as error:
@@ -171,7 +176,7 @@ class ServedEndpoint(ServedSide):
     def _claim(self, head: AgentHead, _data: bytes | memoryview) -> None:
         """Post a receive for one unexpected message; its number is in the place of the match information."""
         client, number = self.client, head.match_info
-        if head.length > LENGTH_MAXIMUM or number in self._requests:
+        if head.length > LENGTH_MAXIMUM or self._requests.get(number) is not None:
             raise InvalidRecordError("an impossible claim")
         if not (client.may_request() and client.may_hold(head.length)):
             client.refuse(head, Status.NO_RESOURCES, "the agent has no memory for the message now")
@@ -220,7 +225,7 @@ class ServedEndpoint(ServedSide):
         self.client.answer(head, flags=RecordFlag.YES if waits else 0)
 
     def _forget(self, number: int) -> None:
-        if self._requests.pop(number, None) is not None:
+        if self._requests.pop(number) is not None:
             self.client.request_count -= 1
             self.release(number)
             self._connects.pop(number, None)

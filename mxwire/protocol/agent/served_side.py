@@ -23,6 +23,7 @@ from mxwire.protocol.agent.records import (
 from mxwire.protocol.agent.remote_segments import RemoteMemory, RemoteSegments, SharedSegments
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM
+from mxwire.protocol.library.layered_table import LayeredTable
 from mxwire.protocol.neighbours import LocalChannel
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
@@ -171,7 +172,7 @@ class ServedSide(ABC):
         """Messages that are being collected from DATA records, by number."""
         self._held: dict[int, int] = {}
         """Bytes that the agent holds for unfinished transfers."""
-        self.remote: dict[int, RemoteSegments | SharedSegments] = {}
+        self.remote: LayeredTable[int, RemoteSegments | SharedSegments] = LayeredTable()
         """The memory of unfinished transfers that is the application's."""
 
     @abstractmethod
@@ -228,7 +229,12 @@ class ServedSide(ABC):
         self.discard(head.number)
         if head.flags & RecordFlag.DATA:
             return bytes(data)
-        memory = self.remote[head.number] = self.client.segments_at(data)
+        return self.place_at(head.number, data)
+
+    def place_at(self, number: int, data: bytes | memoryview) -> RemoteSegments | SharedSegments:
+        """The memory of the application at the addresses in ``data``, held for a transfer until :meth:`release`."""
+        memory = self.client.segments_at(data)
+        self.remote.add(number, memory)
         return memory
 
     def hold(self, number: int, length: int) -> None:
@@ -243,7 +249,7 @@ class ServedSide(ABC):
     def release(self, number: int) -> None:
         """Release the memory of a transfer that has ended: the application may use it for something else."""
         self.client.held_bytes -= self._held.pop(number, 0)
-        remote = self.remote.pop(number, None)
+        remote = self.remote.pop(number)
         if remote is not None:
             remote.detach()
 

@@ -102,7 +102,7 @@ def _end(connect: ConnectCall, status: Status) -> None:
         endpoint.release_sends()
     if connect.own:
         connect.status = status
-        endpoint.requests.pop(connect, None)
+        endpoint.requests.pop(connect)
         if status in _INTRODUCED:
             partner.introduced = True
             partner.flush()

@@ -438,8 +438,10 @@ class EngineEndpoint(ProgressEndpoint):
             raise LocalProtocolError(Status.BAD_REQUEST, f"{handler!r} cannot be called with a message")
         self.matching.handler = handler
 
-    def wind_down(self) -> Iterator[None]:
+    def wind_down(self) -> Iterator[Request | None]:
         """End the receives and the sends that wait, one per step, so that :meth:`close` afterwards has little to do.
+
+        Yields each request that has ended, or None for a message whose request may have ended before.
 
         Between two steps other endpoints may work. Messages that are in transfer, or with a neighbour, are left to
         :meth:`close`.
@@ -448,16 +450,11 @@ class EngineEndpoint(ProgressEndpoint):
         for partner in list(self.partners.values()):
             while partner.waiting.count:
                 partner.waiting.popleft().fire(DeliveryEvent.RESET, Status.CANCELLED)
-                yield
-        left = list(self.requests)
-        left.reverse()
-        while left:
-            # Taken from the list, which would otherwise release all of them at once.
-            request = left.pop()
+                yield None
+        for request in self.requests:
             if not request.done and (not isinstance(request, LocalSend) or request.neighbour is None):
                 request.close()
-                del request
-                yield
+                yield request
 
     def close(self) -> None:
         """Close the endpoint: owed acks are transmitted, unfinished requests end as cancelled (R-CLS-02, R-ACK-09).

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
+from mxwire.protocol.library.layered_table import LayeredTable
 from mxwire.protocol.profile import Profile
 
 ALL_BITS: Final = (1 << 64) - 1
@@ -195,9 +196,9 @@ class PostedReceives(Generic[Posted]):
         self._order = 0
         self.count = 0
         """Number of receives."""
-        self.by_mask: dict[int, dict[int, Posting[Posted]]] = {}
+        self.by_mask: dict[int, LayeredTable[int, Posting[Posted]]] = {}
         """The first of each chain, by mask and value."""
-        self._only: dict[int, Posting[Posted]] | None = None
+        self._only: LayeredTable[int, Posting[Posted]] | None = None
         """The table of ``_mask``, if that is the only mask in use; None otherwise."""
         self._mask = 0
 
@@ -209,7 +210,8 @@ class PostedReceives(Generic[Posted]):
         table = self._table(posting.mask)
         first = table.get(posting.value)
         if first is None:
-            first = table[posting.value] = posting
+            first = posting
+            table.add(posting.value, posting)
         else:
             last = first.last
             assert last is not None
@@ -217,13 +219,13 @@ class PostedReceives(Generic[Posted]):
             posting.before = last
         first.last = posting
 
-    def _table(self, mask: int) -> dict[int, Posting[Posted]]:
+    def _table(self, mask: int) -> LayeredTable[int, Posting[Posted]]:
         """The table of a mask, created if it is new."""
         if self._only is not None and self._mask == mask:
             return self._only
         table = self.by_mask.get(mask)
         if table is None:
-            table = self.by_mask[mask] = {}
+            table = self.by_mask[mask] = LayeredTable()
             self._only, self._mask = (table, mask) if len(self.by_mask) == 1 else (None, 0)
         return table
 
@@ -246,13 +248,15 @@ class PostedReceives(Generic[Posted]):
             if after is not None:
                 after.before = before
             else:
-                table[posting.value].last = before
+                first = table.get(posting.value)
+                assert first is not None
+                first.last = before
         elif after is not None:
-            table[posting.value] = after
+            table.replace(posting.value, after)
             after.before = None
             after.last = posting.last
         else:
-            del table[posting.value]
+            table.pop(posting.value)
         posting.receive = posting.before = posting.after = posting.last = None
         self.count -= 1
         if not self.count and len(self.by_mask) > 1:

@@ -48,6 +48,7 @@ from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import RndvArrival
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.inbound import Reassembly, Unexpected, Window
+from mxwire.protocol.library.layered_table import LayeredTable
 from mxwire.protocol.library.matching import HandlerCalls, Matching
 from mxwire.protocol.library.reliability import (
     NO_NUMBER,
@@ -149,8 +150,8 @@ class Request(StateMachine):
         self.transferred = transferred
         self.status = status
         endpoint = self.endpoint
-        if isinstance(self, ListedRequest) and self in endpoint.requests:
-            del endpoint.requests[self]
+        if isinstance(self, ListedRequest):
+            endpoint.requests.pop(self)
         if endpoint.completions is not None and not self.forgotten:
             endpoint.completions.add(self)
         if status and endpoint.reports_failures and status is not Status.CANCELLED:
@@ -189,7 +190,7 @@ class ListedRequest(Request):
         length: int,
     ) -> None:
         super().__init__(table, endpoint, partner, match_info, length)
-        endpoint.requests[self] = None
+        endpoint.requests.add(self, self)
 
     @abstractmethod
     def close(self) -> None:
@@ -339,8 +340,8 @@ class LibraryEndpoint(ABC):
         """Remote endpoints by peer index and endpoint number."""
         self.latest: Partner | None = None
         """The partner that has sent the newest message, which is the most likely source of the next one."""
-        self.requests: dict[Any, None] = {}
-        """The unfinished ``ListedRequest`` objects, in the order of the calls; an ordered set."""
+        self.requests: LayeredTable[Any, Any] = LayeredTable()
+        """The unfinished ``ListedRequest`` objects, each by itself."""
         self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, owner.handler_calls)
         self.resends = ResendQueue(profile)
         self.delayed_acks = DelayedAcks(profile)
