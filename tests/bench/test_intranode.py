@@ -19,7 +19,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from mxwire.bench.intranode import process_memory
+from mxwire.bench.intranode import pair, process_memory
 from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.counters import PAGE_FAULTS, EventCounter, ProbedBuffer, missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError, Piece, Pool, SharedFlags
@@ -498,6 +498,53 @@ def test_a_side_is_free_only_if_all_rounds_agree(slowdowns, free):
     [table] = [each for each in suitability_blocks(recording) if isinstance(each, Table) and len(each.columns) > 9]
     [row] = [each.cells for each in table.rows if each.cells[0] == "token-put"]
     assert row[7] == free
+
+
+class DemandedMoves(SharedFlags):
+    """Flags of a pair whose initiator moves a message at each look at their number, while it is to move."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+        self.moves = True
+
+    def get(self, place: int) -> int:
+        """The value of a flag."""
+        if place == 3 and self.moves and super().get(2) == 2:
+            self.set(3, super().get(3) + 1)
+        return super().get(place)
+
+
+@pytest.mark.parametrize(
+    ("preempted", "moves", "found"),
+    [
+        ([], True, {"ns": 20.0, "share": 0.5, "messages": 20, "preempted": 0}),
+        ([1, 4], True, {"ns": 20.0, "share": 0.5, "messages": 20, "preempted": 0}),
+        (range(100), True, {"preempted": 12}),
+        ([], False, {"preempted": 1}),
+    ],
+)
+def test_the_slowdown_is_that_of_blocks_in_which_messages_move_alone(monkeypatch, preempted, moves, found):
+    """With a loop of 20 ns, and of 30 while messages move; blocks with another program, or without a message, do not
+    count."""
+    flags, state = DemandedMoves(), {"now": 0, "pairs": 0, "preemptions": 0}
+    flags.moves = moves
+
+    def run_loop() -> None:
+        state["now"] += 30 if flags.get(2) == 2 else 20
+
+    def read_use() -> Mock:
+        # Called before and after each pair of blocks in which messages have moved.
+        state["pairs"] += 1
+        state["preemptions"] += (state["pairs"] - 1) // 2 in preempted
+        return Mock(preemptions=state["preemptions"])
+
+    monkeypatch.setattr(pair, "_SLOWED_NS", 12 * 5 * (20 + 30))
+    monkeypatch.setattr(pair, "_run_loop", run_loop)
+    monkeypatch.setattr(pair, "read_use", read_use)
+    monkeypatch.setattr(pair, "time", Mock(perf_counter_ns=lambda: state["now"]))
+    side = Mock(flags=flags)
+    assert pair._slowed_by_moves(side, Mock(), Mock(), 40) == found
+    assert flags.get(2) == 1, "the initiator is to end"
 
 
 def test_rounds_of_slowdown_in_which_other_programs_run_are_left_out():

@@ -27,5 +27,6 @@ more than four times the last-level cache.
 
 **The other side.** A mechanism that one side carries out leaves the other its processor, in part: the kernel may stop
 it, or use its memory. The slowdown is what a message adds to the time of a loop of the other side; a side that must act
-itself takes its part of the message between two runs of the loop.
+itself takes its part of the message between two runs of the loop. An initiator moves and pauses in turns of less than
+1 ms, so that the load of the machine is the same in what is compared.
 """

@@ -51,7 +51,11 @@ _LOOP: Final = 2000
 """Iterations of the loop that the other side runs: about 50 µs."""
 _SETUP_NS: Final = 50_000_000
 _SLOWED_NS: Final = 50_000_000
-"""Longest run of the loop while data moves."""
+"""Longest time for which the loop runs while data moves, and without."""
+_BLOCK: Final = 4
+"""Runs of the loop in a block, at least."""
+_PAUSED, _OVER, _MOVING = 0, 1, 2
+"""Values of the flag of the end of a role: the initiator of one-sided transfers also pauses."""
 _LONGEST_LINE: Final = 1 << 16
 
 
@@ -154,62 +158,99 @@ def _run_loop() -> None:
 def slowdown(pair: Pair, size: int, turns: int) -> Values:
     """The time that a message adds to a loop of the other side, in ns and as a share of the loop's time, and how often
     another program has taken the processor of the loop."""
-    mechanism, clock = pair.mechanism, time.perf_counter_ns
+    pair.flags.set(_STOP, _PAUSED)
+    pair.flags.set(_COUNTED, 0)
     piece = pair.pool(size).piece(0, size)
-    found: Values = {}
-    pair.flags.set(_STOP, 0)
-    busy = 0 if isinstance(mechanism, GetMechanism) else 1
-    alone = 0
-    # Not within barriers, in which this side yields the processor itself.
-    preempted = -read_use().preemptions
-    if pair.rank == busy:
-        begin = clock()
-        for _ in range(turns):
-            _run_loop()
-        alone = clock() - begin
-    preempted += read_use().preemptions
     pair.barrier()
-    if isinstance(mechanism, OneSided):
-        if pair.rank != busy:
-            address, moved = mechanism.offered(), 0
-            while not pair.flags.get(_STOP):
-                mechanism.move(piece, address)
-                moved += 1
-            pair.flags.set(_COUNTED, moved)
-            mechanism.report_moved()
-        else:
-            mechanism.offer(piece)
-            preempted -= read_use().preemptions
-            begin, done, end = clock(), 0, clock() + _SLOWED_NS
-            # A mechanism that stops this side leaves it little time.
-            while done < turns and (not done or clock() < end):
-                _run_loop()
-                done += 1
-            took = clock() - begin
-            preempted += read_use().preemptions
-            pair.flags.set(_STOP, 1)
-            mechanism.await_moved()
-            found = _burden(took, alone * done // turns, pair.flags.get(_COUNTED))
-    elif pair.rank:
-        preempted -= read_use().preemptions
-        begin = clock()
-        for _ in range(turns):
-            _run_loop()
-            mechanism.take(piece)
-        found = _burden(clock() - begin, alone, turns)
-        preempted += read_use().preemptions
+    if not isinstance(pair.mechanism, OneSided):
+        found = _slowed_by_taking(pair, piece, turns)
+    elif pair.rank == isinstance(pair.mechanism, GetMechanism):
+        found = _move_on_demand(pair, pair.mechanism, piece)
     else:
-        for _ in range(turns):
-            mechanism.give(piece)
-    if found:
-        found["preempted"] = preempted
+        found = _slowed_by_moves(pair, pair.mechanism, piece, turns)
     pair.barrier()
     return found
 
 
-def _burden(took: int, alone: int, messages: int) -> Values:
+def _slowed_by_taking(pair: Pair, piece: Piece, turns: int) -> Values:
+    """The loop of side 1 by itself, and with a message after each run of it."""
+    clock = time.perf_counter_ns
+    if not pair.rank:
+        pair.barrier()
+        for _ in range(turns):
+            pair.mechanism.give(piece)
+        return {}
+    # Not within barriers, in which this side yields the processor itself.
+    preempted = -read_use().preemptions
+    begin = clock()
+    for _ in range(turns):
+        _run_loop()
+    alone = clock() - begin
+    preempted += read_use().preemptions
+    pair.barrier()
+    preempted -= read_use().preemptions
+    begin = clock()
+    for _ in range(turns):
+        _run_loop()
+        pair.mechanism.take(piece)
+    took = clock() - begin
+    preempted += read_use().preemptions
     share = took / alone - 1
-    return {"ns": (took - alone) / messages, "share": share, "messages": messages} if messages else {"share": share}
+    return {"ns": (took - alone) / turns, "share": share, "messages": turns, "preempted": preempted}
+
+
+def _move_on_demand(pair: Pair, mechanism: OneSided, piece: Piece) -> Values:
+    """Move data while the target wants it."""
+    address, moved = mechanism.offered(), 0
+    while (wanted := pair.flags.get(_STOP)) != _OVER:
+        if wanted == _MOVING:
+            mechanism.move(piece, address)
+            moved += 1
+            pair.flags.set(_COUNTED, moved)
+    mechanism.report_moved()
+    return {}
+
+
+def _slowed_by_moves(pair: Pair, mechanism: OneSided, piece: Piece, turns: int) -> Values:
+    """The loop of the target, in pairs of blocks: one while the initiator pauses, and one while it moves data.
+
+    Both blocks of a pair take a fraction of a ms, so that they meet the same load of the machine. Medians of those in
+    which data has moved, and no other program has run here.
+    """
+    flags, clock = pair.flags, time.perf_counter_ns
+    mechanism.offer(piece)
+    # A mechanism that stops this side leaves it little time.
+    end = clock() + _SLOWED_NS
+
+    def block(wanted: int) -> tuple[float, int, int]:
+        """The time of a loop, the number of loops, and that of messages."""
+        flags.set(_STOP, wanted)
+        # The move that has begun before ends.
+        _run_loop()
+        first, done, begin = flags.get(_COUNTED), 0, clock()
+        while done < _BLOCK or (wanted == _MOVING and flags.get(_COUNTED) == first and clock() < end):
+            _run_loop()
+            done += 1
+        return (clock() - begin) / done, done, flags.get(_COUNTED) - first
+
+    shares, times = list[float](), list[float]()
+    messages = number = 0
+    while len(shares) * _BLOCK < turns and (not number or clock() < end):
+        preempted = read_use().preemptions
+        # The order changes, so that a drift of the clock rate does not count.
+        order = (_PAUSED, _MOVING) if number % 2 else (_MOVING, _PAUSED)
+        number += 1
+        blocks = {wanted: block(wanted) for wanted in order}
+        alone, (took, loops, moved) = blocks[_PAUSED][0], blocks[_MOVING]
+        if moved and read_use().preemptions == preempted:
+            shares.append(took / alone - 1)
+            times.append((took - alone) * loops / moved)
+            messages += moved
+    flags.set(_STOP, _OVER)
+    mechanism.await_moved()
+    if not shares:
+        return {"preempted": number}
+    return {"ns": median(times), "share": median(shares), "messages": messages, "preempted": 0}
 
 
 def accesses(pair: Pair, size: int, turns: int) -> Values:
