@@ -125,7 +125,7 @@ def positive(text: str) -> int:
 class Benchmark:
     """A run of a benchmark: its options, and what it has measured."""
 
-    def __init__(self, name: str, options: argparse.Namespace, stage: str) -> None:
+    def __init__(self, name: str, options: argparse.Namespace, testbed: str) -> None:
         self.options = options
         self.quick: bool = options.quick
         """True if each contestant is to do little work."""
@@ -133,7 +133,7 @@ class Benchmark:
         conditions = Conditions(
             **machine.machine_conditions(),
             time=now_text(),
-            stage=stage,
+            stage=testbed,
             compiled=is_compiled(),
             load=self._load(),
             quick=options.quick,

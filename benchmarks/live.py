@@ -2,7 +2,7 @@
 
     sudo python benchmarks/live.py [OPTIONS]
 
-The stage is that of ``mxwire bench``: two processes, one CPU each, on the two ends of a veth pair of MTU 9000. By
+The testbed is that of ``mxwire bench``: two processes, one CPU each, on the two ends of a veth pair of MTU 9000. By
 default, the sender's CPU also does the receive processing of such a pair. Therefore everything is measured again with
 frames steered to the receiver's CPU, as between two machines (receive packet steering of the kernel); this costs an
 interrupt between CPUs. All contestants poll, are called from Python, copy large messages into a buffer, and compare the
@@ -22,7 +22,7 @@ from contest import Benchmark, Run, Sample, run_benchmark
 
 import mxwire
 from mxwire.bench.channels.channel import LARGEST
-from mxwire.bench.stage import NamespaceStage, ProcessSide, StageOptions
+from mxwire.bench.testbed import NamespaceTestbed, ProcessSide, TestbedOptions
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 LARGE = ("mxoe", "mxoe over xdp", "mxoe over xdp-send", "omx:9000", "tcp", "ring")
@@ -37,40 +37,40 @@ MIXTURE = [0, 1, 32, 33, 128, 129, 4097, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESH
 """Lengths of the messages during which memory is observed."""
 
 
-def large(stage: NamespaceStage, carrier: str, way: str, count: int) -> Iterator[Sample]:
+def large(testbed: NamespaceTestbed, carrier: str, way: str, count: int) -> Iterator[Sample]:
     """Messages of 4 MiB. More bare frames than a ring holds would be lost, so they are fewer."""
     size, window = (LARGEST // 4, 2) if carrier == "ring" else (LARGEST, 4)
-    active, passive = stage.run("flood", carrier=carrier, size=size, count=count, window=window, depth=window)
+    active, passive = testbed.run("flood", carrier=carrier, size=size, count=count, window=window, depth=window)
     yield Sample(f"messages of 4 MiB (ring: 1 MiB){way}", "Gb/s", size * 8 / active["interval"])
     for side, found in (("sender", active), ("receiver", passive)):
         series = f"messages of 4 MiB (ring: 1 MiB){way}, processor time of the {side}"
         yield Sample(series, "s/GB", found["use"]["cpu"] / (count * size / 1e9))
 
 
-def trips(stage: NamespaceStage, carrier: str, way: str, count: int) -> Iterator[Sample]:
+def trips(testbed: NamespaceTestbed, carrier: str, way: str, count: int) -> Iterator[Sample]:
     """Half round trips of a message without data."""
-    found = stage.run("trips", carrier=carrier, sizes=[0], counts=[count])[0]["points"]["0"]
+    found = testbed.run("trips", carrier=carrier, sizes=[0], counts=[count])[0]["points"]["0"]
     yield Sample(f"half round trip, 0 bytes{way}", "µs", found["median"] / 1e3)
     yield Sample(f"half round trip, 0 bytes{way}, 99th percentile", "µs", found["p99"] / 1e3)
 
 
 def flood(
-    stage: NamespaceStage, carrier: str, series: str, unit: str, sizes: tuple[int, ...], count: int
+    testbed: NamespaceTestbed, carrier: str, series: str, unit: str, sizes: tuple[int, ...], count: int
 ) -> Iterator[Sample]:
     """Rates of messages, or of bare frames."""
     for size in sizes:
-        active, _ = stage.run("flood", carrier=carrier, size=size, count=count, window=WINDOW, depth=WINDOW)
+        active, _ = testbed.run("flood", carrier=carrier, size=size, count=count, window=WINDOW, depth=WINDOW)
         yield Sample(series, unit, 1e9 / active["interval"], size if len(sizes) > 1 else None)
 
 
-def memory(stage: NamespaceStage, rounds: int) -> Iterator[Sample]:
+def memory(testbed: NamespaceTestbed, rounds: int) -> Iterator[Sample]:
     """Messages of all kinds; the memory of the larger process after one round, which fills caches, and at the end."""
     for number in range(rounds):
         for dialect in ("mxoe", "omx:9000"):
-            stage.run("trips", carrier=dialect, sizes=MIXTURE, counts=[20] * len(MIXTURE))
+            testbed.run("trips", carrier=dialect, sizes=MIXTURE, counts=[20] * len(MIXTURE))
         if number in (0, rounds - 1):
             moment = "at the end" if number else "at the start"
-            resident = max(_resident(each.pid) for each in stage.sides if isinstance(each, ProcessSide))
+            resident = max(_resident(each.pid) for each in testbed.sides if isinstance(each, ProcessSide))
             yield Sample(f"memory of a process, {moment}", "MB", resident / 1e6)
 
 
@@ -82,19 +82,19 @@ def _resident(pid: int) -> float:
 def measure(benchmark: Benchmark) -> None:
     quick = benchmark.quick
     # The sides run the mxwire of this process, which may be a compiled one.
-    with NamespaceStage(StageOptions(package=Path(mxwire.__file__).parents[1])) as stage:
+    with NamespaceTestbed(TestbedOptions(package=Path(mxwire.__file__).parents[1])) as testbed:
         for way, steered in (("", False), (", steered", True)):
-            stage.steer(steered)
-            _play(benchmark, stage, way)
-        benchmark.play("memory", {"mxoe and omx:9000": partial(memory, stage, 2 if quick else 20)}, share=0.0)
+            testbed.steer(steered)
+            _play(benchmark, testbed, way)
+        benchmark.play("memory", {"mxoe and omx:9000": partial(memory, testbed, 2 if quick else 20)}, share=0.0)
 
 
-def _play(benchmark: Benchmark, stage: NamespaceStage, way: str) -> None:
+def _play(benchmark: Benchmark, testbed: NamespaceTestbed, way: str) -> None:
     """Play all contests in one way of steering."""
     quick = benchmark.quick
 
     def runs(carriers: tuple[str, ...], make: partial[Iterator[Sample]]) -> dict[str, Run | str]:
-        return {each: stage.can_use(each) or partial(make, stage, each) for each in carriers}
+        return {each: testbed.can_use(each) or partial(make, testbed, each) for each in carriers}
 
     benchmark.play(f"large{way}", runs(LARGE, partial(large, way=way, count=20 if quick else 100)), share=0.15)
     benchmark.play(f"round trip{way}", runs(TRIPS, partial(trips, way=way, count=50 if quick else 3000)), share=0.1)

@@ -218,7 +218,7 @@ def test_randomness_is_passed_in():
 
 
 def test_scenarios_are_played_without_clock_and_files():
-    """But for the live stage, and for reading the texts."""
+    """But for the live testbed, and for reading the texts."""
     judged = [each for each in MODULES if room(each) == "scenarios" and each.name not in STAGE_AND_LIBRARY]
     assert offences(lambda module: tops(module) & (INPUT_AND_OUTPUT - {"random"}), judged) == {}
 

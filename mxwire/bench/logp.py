@@ -40,8 +40,8 @@ from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import SERIES_CAPTION, PageFigure, SeriesFigure, estimate, marks_legend, shared_marks, spread
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
-from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
+from mxwire.bench.testbed import StudyTestbed
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text
@@ -100,15 +100,15 @@ def expanded(carriers: Sequence[str]) -> list[str]:
 
 
 def measure_logp(
-    stage: StudyStage,
+    testbed: StudyTestbed,
     options: StudyOptions,
     carriers: Sequence[str] = CARRIERS,
     sizes: Sequence[int] | None = None,
 ) -> Recording:
-    """Measure messages of ``sizes`` bytes over carriers on a stage, and return the recording."""
-    recording = options.begin("logp", stage.conditions)
+    """Measure messages of ``sizes`` bytes over carriers on a testbed, and return the recording."""
+    recording = options.begin("logp", testbed.conditions)
     sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
-    LogpStudy(stage, recording, options, sizes).run(expanded(carriers))
+    LogpStudy(testbed, recording, options, sizes).run(expanded(carriers))
     return recording
 
 
@@ -122,17 +122,17 @@ class LogpStudy:
 
     def __init__(
         self,
-        stage: StudyStage,
+        testbed: StudyTestbed,
         recording: Recording,
         options: StudyOptions,
         sizes: tuple[int, ...],
         window: int | None = None,
     ) -> None:
-        self._stage = stage
+        self._testbed = testbed
         self._recording = recording
         self._options = options
         self._sizes = sizes
-        self._window = window or (8 if options.quick else _VIRTUAL_WINDOW if stage.virtual else _WINDOW)
+        self._window = window or (8 if options.quick else _VIRTUAL_WINDOW if testbed.virtual else _WINDOW)
         self._points = Points(recording)
         self._points.declare("µs", *PARAMETERS)
         self._points.declare("MB/s", BANDWIDTH)
@@ -144,7 +144,7 @@ class LogpStudy:
         """Measure, and fill the recording."""
         possible = []
         for each in carriers:
-            reason = self._stage.can_use(each)
+            reason = self._testbed.can_use(each)
             if reason is None:
                 possible.append(each)
             else:
@@ -152,28 +152,28 @@ class LogpStudy:
         if not possible:
             raise MxwireError(f"no carrier can be used: {self._recording.remarks[0]}")
         with kept(self._recording, self._points):
-            if self._stage.spins and not self._stage.virtual:
+            if self._testbed.spins and not self._testbed.virtual:
                 self._spin_error(possible[0])
             turns = Turns(self._recording, self._options.progress, self._options.limit)
             # In virtual time all rounds are equal, so no round has to determine the length of the next.
-            rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
+            rounds, warm_up = (1, 0) if self._testbed.virtual else (self._options.rounds, self._options.warm_up)
             turns.play({each: partial(self._round, each) for each in possible}, rounds, warm_up=warm_up)
         self._conclude(possible)
 
     def _spin_error(self, carrier: str) -> None:
-        found, _ = self._stage.run("spin error", carrier=carrier, spin=True, durations=list(_SPINS))
+        found, _ = self._testbed.run("spin error", carrier=carrier, spin=True, durations=list(_SPINS))
         self._recording.facts["spin error"] = {str(each): found[str(each)] for each in _SPINS}
 
     def _round(self, carrier: str, number: int) -> None:
         # A quick run does not judge times, and polling sides would disturb other programs on a test machine.
-        spin = self._stage.spins and not self._options.quick
+        spin = self._testbed.spins and not self._options.quick
         windows = {size: min(window_of(size), self._window) for size in self._sizes}
         points: dict[str, Any] = {}
         # Hosts post receives of the largest size for a whole window: large messages have a role of their own.
         for sizes in ([s for s in self._sizes if s < _LARGE], [s for s in self._sizes if s >= _LARGE]):
             if not sizes:
                 continue
-            active, passive = self._stage.run(
+            active, passive = self._testbed.run(
                 "fragments",
                 carrier=carrier,
                 spin=spin,
@@ -186,7 +186,7 @@ class LogpStudy:
                 repetitions=[self._repetitions.get((carrier, size), _FEWEST_BURSTS) for size in sizes],
             )
             points |= active["points"]
-            marks = [*self._stage.marks, *round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
+            marks = [*self._testbed.marks, *round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
             for size in sizes if number >= 0 else ():
                 self._add(carrier, size, active["points"][str(size)], tuple(dict.fromkeys(marks)))
         if number < 0:
@@ -254,7 +254,7 @@ class LogpStudy:
         if one is None or other is None:
             return None
         found: Agreement
-        if self._stage.virtual:
+        if self._testbed.virtual:
             found = "agree" if within(one.median, other.median, TOLERANCE) else "differ"
         else:
             found = agreement(one.samples, other.samples, TOLERANCE)

@@ -22,10 +22,10 @@ from typing import Any, Final
 from mxwire.bench.cost.tables import MX_FIRMWARE
 from mxwire.bench.imb.columns import ImbRow
 from mxwire.bench.imb.patterns import benchmark_by_name
-from mxwire.bench.imb.rank_stage import NAMESPACES, RankOptions, RankRunner, RankSurroundings
+from mxwire.bench.imb.rank_testbed import NAMESPACES, RankOptions, RankRunner, RankSurroundings
 from mxwire.bench.record import Recording
-from mxwire.bench.stage import StageError
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
+from mxwire.bench.testbed import TestbedError
 from mxwire.protocol import profile_by_name
 from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET, as_dialect
 
@@ -104,7 +104,7 @@ def run_mtu(
     else:
         possible = tuple(each for each in study.mtus if each <= conditions.mtu)
         if not possible:
-            raise StageError(
+            raise TestbedError(
                 f"the MTU of {surroundings.interface} is {conditions.mtu}: no MTU of the study is possible"
             )
         if possible != study.mtus:
@@ -174,7 +174,7 @@ def _by_delay(run: _Run, recording: Recording) -> None:
         }
         try:
             _play(run, carriers, "rate by delay", {"delay": delay})
-        except StageError as error:
+        except TestbedError as error:
             recording.remarks.append(f"delay of {delay:g} µs: {error}")
             continue
         trip = _round_trip(run, delay)

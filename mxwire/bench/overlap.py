@@ -41,13 +41,13 @@ from typing import Any, Final
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
 from mxwire.bench.cost.progress import PROGRESS, ProgressHost, progress_fabric
 from mxwire.bench.cost.ranks import ModelFabric
-from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
+from mxwire.bench.cost.testbed import MODELLED, VirtualTestbed
 from mxwire.bench.overlap_programs import BUFFERS, OVERLAP_PROGRAMS, Answer
 from mxwire.bench.record import Conditions, Recording
-from mxwire.bench.stage import StageError
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
+from mxwire.bench.testbed import TestbedError
 from mxwire.errors import MxwireError
 from mxwire.units import MICROSECOND
 from mxwire.wire.dialect import Dialect
@@ -184,7 +184,7 @@ class ModelledOverlap(OverlapRanks):
     @property
     def conditions(self) -> Conditions:
         """The circumstances, with the table of costs."""
-        return VirtualStage(self.costs).conditions
+        return VirtualTestbed(self.costs).conditions
 
     def prepare(self, study: OverlapStudy, recording: Recording) -> tuple[str, ...]:
         """Leave out TCP if the table has no costs of it."""
@@ -244,7 +244,7 @@ def run_overlap(study: OverlapStudy, ranks: OverlapRanks, options: StudyOptions)
             for experiment in study.experiments:
                 # On a busy machine, a round of a way takes a minute and more.
                 if number and time.monotonic() > begun + LIMIT:
-                    raise StageError(f"the study has taken more than {LIMIT} s")
+                    raise TestbedError(f"the study has taken more than {LIMIT} s")
                 options.progress(f"{experiment}, {way}")
                 _EXPERIMENTS[experiment](study, ranks, way, network, points)
 

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from threading import Event, Thread
 from typing import Any, Final
 
-from mxwire.bench.imb.rank_stage import LiveRanks
+from mxwire.bench.imb.rank_testbed import LiveRanks
 from mxwire.bench.overlap import PROCESSORS, SIDES, DrawnFrame, OverlapRanks, OverlapStudy
 from mxwire.bench.overlap_programs import Answer
 from mxwire.bench.record import Conditions, Recording

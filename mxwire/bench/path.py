@@ -41,8 +41,8 @@ from mxwire.bench.channels.hosts import COPIED, LOCAL, ONE_COPY, OVER_XDP
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.roles.program import library_refusal
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
-from mxwire.bench.stage import NamespaceStage, ProcessSide, StageError, StudyStage, play_on
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.bench.testbed import NamespaceTestbed, ProcessSide, StudyTestbed, TestbedError, play_on
 from mxwire.bench.worker import SideSetup
 from mxwire.lab import machine
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
@@ -112,22 +112,22 @@ class Budget:
 
 
 def measure_path(
-    opener: Callable[[Path | None], AbstractContextManager[StudyStage]],
+    opener: Callable[[Path | None], AbstractContextManager[StudyTestbed]],
     options: StudyOptions,
     *,
     compiled: bool = True,
 ) -> Recording:
-    """Measure the ladder on the stages of ``opener``, and return the recording.
+    """Measure the ladder on the testbeds of ``opener``, and return the recording.
 
-    ``opener`` opens a stage whose sides run the mxwire of a folder. With ``compiled`` they run a compiled mxwire if
+    ``opener`` opens a testbed whose sides run the mxwire of a folder. With ``compiled`` they run a compiled mxwire if
     there is an up-to-date one, and the interpreted one is measured beside it. Raises
-    :class:`~mxwire.bench.stage.StageError` if there cannot be a stage.
+    :class:`~mxwire.bench.testbed.TestbedError` if there cannot be a testbed.
     """
     folder = machine.compiled_folder() if compiled else None
     with ExitStack() as stack:
-        stage = stack.enter_context(opener(folder))
-        recording = options.begin("path", stage.conditions)
-        study = PathStudy(stage, recording, options)
+        testbed = stack.enter_context(opener(folder))
+        recording = options.begin("path", testbed.conditions)
+        study = PathStudy(testbed, recording, options)
         if folder is not None:
             study.interpreted = stack.enter_context(opener(machine.own_folder()))
         elif not recording.conditions.compiled:
@@ -137,11 +137,11 @@ def measure_path(
 
 
 class PathStudy:
-    """One run of the study on a stage; :attr:`interpreted` is a second stage for the interpreted mxwire."""
+    """One run of the study on a testbed; :attr:`interpreted` is a second testbed for the interpreted mxwire."""
 
-    def __init__(self, stage: StudyStage, recording: Recording, options: StudyOptions) -> None:
-        self._stage = stage
-        self.interpreted: StudyStage | None = None
+    def __init__(self, testbed: StudyTestbed, recording: Recording, options: StudyOptions) -> None:
+        self._testbed = testbed
+        self.interpreted: StudyTestbed | None = None
         self._recording = recording
         self._options = options
         self._points = Points(recording)
@@ -167,82 +167,84 @@ class PathStudy:
     # Contestants
 
     def contestants(self) -> Iterator[tuple[str, Callable[[int], None]]]:
-        """The contestants that the stage permits, by name; each is called with the number of a round."""
-        stage = self._stage
+        """The contestants that the testbed permits, by name; each is called with the number of a round."""
+        testbed = self._testbed
         for rung in RUNGS:
-            reason = stage.can_use(rung)
+            reason = testbed.can_use(rung)
             if reason is not None:
                 self._recording.remarks.append(f"{rung}: not applicable: {reason}")
                 continue
             for mode in ("spinning",) if rung == "shared memory" else ("spinning", "blocking"):
-                if mode == "spinning" and not stage.spins:
+                if mode == "spinning" and not testbed.spins:
                     # If two polling sides share a processor, each waits for the end of the other's time slice.
                     continue
-                yield f"{rung}, {mode}", partial(self._trips, stage, rung, rung, mode)
-        if isinstance(stage, NamespaceStage) and stage.spins:
-            yield from self._within_namespaces(stage)
-        yield from self._alone(stage, "")
+                yield f"{rung}, {mode}", partial(self._trips, testbed, rung, rung, mode)
+        if isinstance(testbed, NamespaceTestbed) and testbed.spins:
+            yield from self._within_namespaces(testbed)
+        yield from self._alone(testbed, "")
         for carrier in ("ring", "frames"):
             yield f"frame interval, {carrier}", partial(self._frame_interval, carrier)
         if self.interpreted is not None:
             other = self.interpreted
-            for mode in ("spinning", "blocking") if stage.spins else ("blocking",):
+            for mode in ("spinning", "blocking") if testbed.spins else ("blocking",):
                 yield f"mxoe interpreted, {mode}", partial(self._trips, other, "mxoe", "mxoe interpreted", mode)
-            if stage.spins:
+            if testbed.spins:
                 yield "ring interpreted, spinning", partial(self._trips, other, "ring", "ring interpreted", "spinning")
             yield from self._alone(other, " interpreted")
-        if not stage.spins:
+        if not testbed.spins:
             self._recording.remarks.append("spinning: not applicable: there is one processor")
 
-    def _within_namespaces(self, stage: NamespaceStage) -> Iterator[tuple[str, Callable[[int], None]]]:
+    def _within_namespaces(self, testbed: NamespaceTestbed) -> Iterator[tuple[str, Callable[[int], None]]]:
         """The null model, the local path, and rungs without steering."""
-        yield f"{FRAMES_IN_C}, spinning", partial(self._frames_in_c, stage, f"{FRAMES_IN_C}, spinning")
+        yield f"{FRAMES_IN_C}, spinning", partial(self._frames_in_c, testbed, f"{FRAMES_IN_C}, spinning")
         for rung in (LOCAL, ONE_COPY, COPIED):
-            yield f"{rung}, spinning", partial(self._local, stage, rung)
-        for rung in _PLAIN if stage.options.steered else ():
-            if stage.can_use(rung) is None:
+            yield f"{rung}, spinning", partial(self._local, testbed, rung)
+        for rung in _PLAIN if testbed.options.steered else ():
+            if testbed.can_use(rung) is None:
                 name = f"{rung}, spinning, {NOT_STEERED}"
                 if rung == FRAMES_IN_C:
-                    play = partial(self._frames_in_c, stage, name)
+                    play = partial(self._frames_in_c, testbed, name)
                 else:
-                    play = partial(self._plain_trips, stage, rung, name)
-                yield name, partial(self._not_steered, stage, play)
+                    play = partial(self._plain_trips, testbed, rung, name)
+                yield name, partial(self._not_steered, testbed, play)
 
-    def _not_steered(self, stage: NamespaceStage, play: Callable[[int], None], number: int) -> None:
-        stage.steer(False)
+    def _not_steered(self, testbed: NamespaceTestbed, play: Callable[[int], None], number: int) -> None:
+        testbed.steer(False)
         try:
             play(number)
         finally:
-            stage.steer(True)
+            testbed.steer(True)
 
-    def _plain_trips(self, stage: StudyStage, rung: str, name: str, number: int) -> None:
+    def _plain_trips(self, testbed: StudyTestbed, rung: str, name: str, number: int) -> None:
         parameters = self._parameters(name, EDGES if rung == "mxoe" else SIZES[:1], number)
-        self._take_trips(name, rung, "spinning", number, *stage.run("trips", carrier=rung, spin=True, **parameters))
+        self._take_trips(name, rung, "spinning", number, *testbed.run("trips", carrier=rung, spin=True, **parameters))
 
-    def _frames_in_c(self, stage: NamespaceStage, name: str, number: int) -> None:
+    def _frames_in_c(self, testbed: NamespaceTestbed, name: str, number: int) -> None:
         (count,) = self._parameters(name, SIZES[:1], number)["counts"]
         places = []
-        for place, side in reversed(list(enumerate(stage.sides))):
-            own, other = (each.replace(":", "") for each in (stage.addresses[place], stage.addresses[1 - place]))
-            where = {"interface": stage.ports[place].interface, "own": own, "other": other, "active": place == 0}
+        for place, side in reversed(list(enumerate(testbed.sides))):
+            own, other = (each.replace(":", "") for each in (testbed.addresses[place], testbed.addresses[1 - place]))
+            where = {"interface": testbed.ports[place].interface, "own": own, "other": other, "active": place == 0}
             side.start(FRAMES_IN_C, {**where, "size": SIZES[0], "count": count})
             side.ready()
             places.append(side)
         passive, active = (each.result() for each in places)
         self._take_trips(name, FRAMES_IN_C, "spinning", number, {"points": active["points"]}, passive)
 
-    def _within(self, stage: NamespaceStage, role: str, **parameters: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _within(self, testbed: NamespaceTestbed, role: str, **parameters: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Play a role on two processes that are on one interface."""
         if self._neighbour is None:
-            port = stage.ports[0]
-            setup = SideSetup(port.interface, False, port.namespace.name, stage.placement[1], own=stage.addresses[0])
-            self._neighbour = ProcessSide(setup, stage.options.package)
-        return play_on((stage.sides[0], self._neighbour), role, parameters)
+            port = testbed.ports[0]
+            setup = SideSetup(
+                port.interface, False, port.namespace.name, testbed.placement[1], own=testbed.addresses[0]
+            )
+            self._neighbour = ProcessSide(setup, testbed.options.package)
+        return play_on((testbed.sides[0], self._neighbour), role, parameters)
 
-    def _local(self, stage: NamespaceStage, rung: str, number: int) -> None:
+    def _local(self, testbed: NamespaceTestbed, rung: str, number: int) -> None:
         name = f"{rung}, spinning"
         parameters = self._parameters(name, self._sizes(rung, "spinning"), number)
-        found = self._within(stage, "trips", carrier=rung, spin=True, **parameters)
+        found = self._within(testbed, "trips", carrier=rung, spin=True, **parameters)
         self._take_trips(name, rung, "spinning", number, *found)
 
     def _take_trips(
@@ -266,16 +268,16 @@ class PathStudy:
             for size, each in points.items()
         ]
 
-    def _alone(self, stage: StudyStage, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
+    def _alone(self, testbed: StudyTestbed, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
         if not kind:
-            yield "memory copy, warm", partial(self._single, stage, "memory copy", "memory copy, warm", cold=False)
-            yield "memory copy, cold", partial(self._single, stage, "memory copy", "memory copy, cold", cold=True)
+            yield "memory copy, warm", partial(self._single, testbed, "memory copy", "memory copy, warm", cold=False)
+            yield "memory copy, cold", partial(self._single, testbed, "memory copy", "memory copy, cold", cold=True)
             yield "system call", self._calls
         for role in ("engine", "hosts"):
-            yield f"{role}{kind}", partial(self._single, stage, role, f"{role}{kind}", dialect="mxoe")
-        for mode in ("spinning", "blocking") if stage.spins else ("blocking",):
+            yield f"{role}{kind}", partial(self._single, testbed, role, f"{role}{kind}", dialect="mxoe")
+        for mode in ("spinning", "blocking") if testbed.spins else ("blocking",):
             name = f"{AMONG}{kind}, {mode}"
-            yield name, partial(self._among, stage, name, mode)
+            yield name, partial(self._among, testbed, name, mode)
 
     def _sizes(self, rung: str, mode: str) -> tuple[int, ...]:
         if rung == ONE_COPY:
@@ -290,10 +292,10 @@ class PathStudy:
         counts = [_PILOT if number < 0 else self._options.operations(1e9)] * len(sizes)
         return {"sizes": list(sizes), "counts": counts if number < 0 else self._counts.get(name) or counts}
 
-    def _trips(self, stage: StudyStage, carrier: str, rung: str, mode: str, number: int) -> None:
+    def _trips(self, testbed: StudyTestbed, carrier: str, rung: str, mode: str, number: int) -> None:
         name, sizes = f"{rung}, {mode}", self._sizes(rung, mode)
         parameters = self._parameters(name, sizes, number)
-        active, passive = stage.run("trips", carrier=carrier, spin=mode == "spinning", **parameters)
+        active, passive = testbed.run("trips", carrier=carrier, spin=mode == "spinning", **parameters)
         self._take_trips(name, rung, mode, number, active, passive)
         frames = active["frames"].get("sent", 0) + active["frames"].get("received", 0)
         uses = {"waits, all sizes": active["use"]["waits"], "frames, all sizes": frames}
@@ -317,26 +319,26 @@ class PathStudy:
             **more,
         )
 
-    def _single(self, stage: StudyStage, role: str, name: str, number: int, **more: Any) -> None:
+    def _single(self, testbed: StudyTestbed, role: str, name: str, number: int, **more: Any) -> None:
         parameters = self._parameters(name, self._sizes(role, "alone"), number)
-        self._take(ALONE, name, number, stage.run_alone(role, **parameters, **more)["points"])
+        self._take(ALONE, name, number, testbed.run_alone(role, **parameters, **more)["points"])
 
-    def _among(self, stage: StudyStage, name: str, mode: str, number: int) -> None:
+    def _among(self, testbed: StudyTestbed, name: str, mode: str, number: int) -> None:
         parameters = self._parameters(name, BUDGET_SIZES, number)
-        active, _ = stage.run(AMONG, carrier="ring", dialect="mxoe", spin=mode == "spinning", **parameters)
+        active, _ = testbed.run(AMONG, carrier="ring", dialect="mxoe", spin=mode == "spinning", **parameters)
         self._take(ALONE, name, number, active["points"])
 
     def _calls(self, number: int) -> None:
-        points = self._stage.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]
+        points = self._testbed.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]
         if number >= 0:
             self._add(CALL, "system call", 0, points["call"])
             self._add(CALL, "clock", 0, points["clock"])
 
     def _frame_interval(self, carrier: str, number: int) -> None:
         count = 4 * _WINDOW if self._options.quick or number < 0 else 40 * _WINDOW
-        spin = self._stage.spins
+        spin = self._testbed.spins
         parameters = {"size": FRAME_SIZE, "count": count, "window": _WINDOW, "depth": _WINDOW}
-        active, _ = self._stage.run("flood", carrier=carrier, spin=spin, **parameters)
+        active, _ = self._testbed.run("flood", carrier=carrier, spin=spin, **parameters)
         if number >= 0:
             found = {"median": active["interval"], "count": count}
             self._add(FRAME, carrier, FRAME_SIZE, found, round_marks(active, spinning=spin))
@@ -345,12 +347,12 @@ class PathStudy:
         """Count the system calls and copied bytes of a round trip, in a run that is not timed."""
         sizes = _QUICK_SIZES if self._options.quick else SIZES[:3]
         plays = {
-            rung: partial(self._stage.run, "traced trips", carrier=rung)
+            rung: partial(self._testbed.run, "traced trips", carrier=rung)
             for rung in RUNGS[1:]
-            if self._stage.can_use(rung) is None
+            if self._testbed.can_use(rung) is None
         }
-        if isinstance(self._stage, NamespaceStage):
-            plays[ONE_COPY] = partial(self._within, self._stage, "traced trips", carrier=ONE_COPY)
+        if isinstance(self._testbed, NamespaceTestbed):
+            plays[ONE_COPY] = partial(self._within, self._testbed, "traced trips", carrier=ONE_COPY)
         for rung, play in plays.items():
             name = f"{rung}, {'spinning' if rung == ONE_COPY else 'blocking'}"
             if name in out:
@@ -359,7 +361,7 @@ class PathStudy:
                 self._options.progress(f"counting: {rung}, {size} bytes")
                 try:
                     active, _ = play(spin=False, size=size, count=_traced(size), traced_active=True)
-                except (StageError, SilenceError) as error:
+                except (TestbedError, SilenceError) as error:
                     self._recording.remarks.append(f"{rung}: system calls are not counted: {error}")
                     break
                 active.pop("lost", None)
@@ -370,8 +372,8 @@ class PathStudy:
         for size in sizes:
             self._options.progress(f"counting: engine, {size} bytes")
             try:
-                counts = self._stage.run_alone("traced engine", dialect="mxoe", size=size, count=_traced(size))
-            except StageError as error:
+                counts = self._testbed.run_alone("traced engine", dialect="mxoe", size=size, count=_traced(size))
+            except TestbedError as error:
                 self._recording.remarks.append(f"engine: copies are not counted: {error}")
                 break
             self._points.count(ALONE, "engine", counts, size=size)
@@ -380,22 +382,22 @@ class PathStudy:
     def _trace_library(self, sizes: Sequence[int]) -> None:
         """Count the same of a program in C with libmyriexpress, whose partner is a host of mxwire."""
         refusal = library_refusal()
-        if refusal is not None or not isinstance(self._stage, NamespaceStage):
+        if refusal is not None or not isinstance(self._testbed, NamespaceTestbed):
             self._recording.remarks.append(f"{LIBRARY} is not counted: {refusal or 'it needs two namespaces'}")
             return
-        active, passive = self._stage.sides
+        active, passive = self._testbed.sides
         counted = self._recording.facts.setdefault(LIBRARY, {})
         for size in sizes:
             self._options.progress(f"counting: {LIBRARY}, {size} bytes")
             common = {"size": size, "count": _traced(size)}
-            where = {"interface": self._stage.ports[0].interface, "other": self._stage.addresses[1]}
+            where = {"interface": self._testbed.ports[0].interface, "other": self._testbed.addresses[1]}
             try:
                 passive.start("traced trips", {"carrier": "mxoe", "spin": False, "traced_active": True, **common})
                 passive.ready()
                 active.start("traced library", {**where, **common})
                 counted[str(size)] = active.result()
                 passive.result()
-            except (StageError, SilenceError) as error:
+            except (TestbedError, SilenceError) as error:
                 self._recording.remarks.append(f"{LIBRARY} is not counted: {error}")
                 return
 

@@ -22,7 +22,7 @@ from mxwire.order_statistics import percentile
 from mxwire.words import count_of
 
 VIRTUAL_TIME: Final = "virtual time"
-"""The stage of a study on modelled hosts."""
+"""The testbed of a study on modelled hosts."""
 VARIED: Final = "varied"
 """The fact of a study in virtual time with the points that result if a guess of its table changes."""
 CONFIDENCE: Final = 0.95

@@ -19,7 +19,7 @@ from mxwire.bench.channels.carriers import is_host, mtu_refusal
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.imb.rank import MODULE, setup_of
 from mxwire.bench.record import Conditions
-from mxwire.bench.stage import PATIENCE, ProcessSide, SideLostError, StageError, StudySide, StudyStage
+from mxwire.bench.testbed import PATIENCE, ProcessSide, SideLostError, StudySide, StudyTestbed, TestbedError
 from mxwire.bench.worker import SideSetup, failure
 from mxwire.errors import MxwireError
 from mxwire.ethernet import BROADCAST, ETHERTYPE, SOURCE, mac_text
@@ -76,7 +76,7 @@ class RemoteMachine:
     def ask(self, verb: str, timeout: float = _ANSWERS, **fields: Any) -> Mapping[str, Any]:
         """Send a request, and return the fields of its answer.
 
-        Raises :class:`~mxwire.bench.stage.SideLostError` without one, :class:`StageError` with the other machine's
+        Raises :class:`~mxwire.bench.testbed.SideLostError` without one, :class:`TestbedError` with the other machine's
         error, and :class:`~mxwire.bench.channels.channel.SilenceError` if messages were lost there.
         """
         self._number += 1
@@ -85,16 +85,18 @@ class RemoteMachine:
         found = converse(self._link, request, request.done, timeout)
         if found is None:
             if self.address == BROADCAST:
-                raise StageError(f"no other machine answers on {self._link.name}: start mxwire bench serve -i IF there")
+                raise TestbedError(
+                    f"no other machine answers on {self._link.name}: start mxwire bench serve -i IF there"
+                )
             raise SideLostError(f"the side at {mac_text(self.address)} does not answer")
         if len(found) > 1:
             names = ", ".join(mac_text(each) for each in found)
-            raise StageError(f"several machines answer ({names}): choose one with -d MAC")
+            raise TestbedError(f"several machines answer ({names}): choose one with -d MAC")
         self.address, answer = next(iter(found.items()))
         if "error" in answer:
             if answer.get("lost"):
                 raise SilenceError(str(answer["error"]))
-            raise StageError(f"passive side: {answer['error']}")
+            raise TestbedError(f"passive side: {answer['error']}")
         return answer
 
 
@@ -134,12 +136,12 @@ class RemoteSide(StudySide):
                 self._machine.ask("end", _CLOSING, process=self._process)
 
 
-class RemoteStage(StudyStage):
+class RemoteTestbed(StudyTestbed):
     """One side here and one on another machine that runs ``mxwire bench serve``.
 
     ``address`` is its Ethernet address; None: the machine that answers a broadcast. ``package`` is the folder with the
     mxwire that the local side runs; if it is the interpreted one of this process, so is that of the other side. Raises
-    :class:`StageError` if no machine answers, and :class:`~mxwire.link.errors.LinkError` if the interface cannot be
+    :class:`TestbedError` if no machine answers, and :class:`~mxwire.link.errors.LinkError` if the interface cannot be
     used.
     """
 
@@ -153,7 +155,7 @@ class RemoteStage(StudyStage):
             self._machine = RemoteMachine(link, address)
             self.own, self.about = machine.interface_record(interface), self._machine.about
             if self.about["mtu"] != self.own["mtu"]:
-                raise StageError(f"MTU {self.own['mtu']} here and {self.about['mtu']} there: set the same on both")
+                raise TestbedError(f"MTU {self.own['mtu']} here and {self.about['mtu']} there: set the same on both")
             self._addressed = None not in (self.own["ip"], self.about["ip"])
             self._start()
         except BaseException:
@@ -257,7 +259,7 @@ class StudyServer:
         if verb == "start":
             role, parameters = str(fields["role"]), dict(fields["parameters"])
             if process["kind"] == RANK and role not in _RANK_ROLES:
-                raise StageError(f"no role {role!r} for a rank of another machine: use {', '.join(_RANK_ROLES)}")
+                raise TestbedError(f"no role {role!r} for a rank of another machine: use {', '.join(_RANK_ROLES)}")
             self.roles += 1
             self._on_role(f"{mac_text(source)}: {_described(role, parameters)}")
             if key in self._sides and self._sides[key].busy:
@@ -285,7 +287,7 @@ class StudyServer:
                 # A frame has no room for individual times, and only their mean is used.
                 result["times"] = [round(sum(result["times"]) / len(result["times"]))]
             return {"result": {key: value for key, value in result.items() if key in _RETURNED}}
-        raise StageError("no role is running")
+        raise TestbedError("no role is running")
 
     def _opened(self, process: Mapping[str, Any]) -> ProcessSide:
         """Start a process: a side of a study, or a rank."""

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.rounds import LEAST_ROUNDS, QUICK_ROUNDS
-from mxwire.bench.stage import SideLostError, StageError
+from mxwire.bench.testbed import SideLostError, TestbedError
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
@@ -244,6 +244,6 @@ class Turns:
                 except MxwireError as error:
                     self.out.add(name)
                     # Lost messages are a result; a side or rank that fails is not.
-                    self._recording.complete &= isinstance(error, SilenceError) or not isinstance(error, StageError)
+                    self._recording.complete &= isinstance(error, SilenceError) or not isinstance(error, TestbedError)
                     measured = count_of(max(number, 0), "round")
                     self._recording.remarks.append(f"{name}: left out after {measured}: {error}")

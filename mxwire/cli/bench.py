@@ -18,11 +18,11 @@ from mxwire.cli.bench_options import (
     BenchOptions,
     CableOptions,
     OtherMachine,
+    choose_testbed,
     conduct,
     memory_option,
     simulated_option,
     sizes_type,
-    stage_opener,
 )
 from mxwire.cli.bench_overlap import overlap
 from mxwire.cli.conflicts import conflicts
@@ -108,7 +108,7 @@ class LogpOptions:
 @takes(LogpOptions)
 def logp(given: LogpOptions) -> None:
     """Measure L, o_s, o_r, g and G by two methods, and three bandwidths, of mxwire, TCP, UDP and bare frames."""
-    opener = stage_opener(given.machine, given.memory, given.simulated, given.cable)
+    opener = choose_testbed(given.machine, given.memory, given.simulated, given.cable)
     from mxwire.bench.logp import expanded, logp_blocks, logp_figures, measure_logp, netgauge_text
 
     carriers = expanded([each.strip() for each in given.over.split(",")])
@@ -116,8 +116,8 @@ def logp(given: LogpOptions) -> None:
         raise MxwireError("the format of netgauge describes one network: measure one carrier (--over mxoe)")
 
     def measure(options: StudyOptions) -> Recording:
-        with opener() as stage:
-            return measure_logp(stage, options, carriers, given.sizes)
+        with opener() as testbed:
+            return measure_logp(testbed, options, carriers, given.sizes)
 
     text = netgauge_text if given.form else None
     conduct(given.bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=given.simulated is None)

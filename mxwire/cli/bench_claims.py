@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from mxwire.bench.claims.claim import Claim, ClaimEvidence, ClaimVerdict
     from mxwire.bench.record import Recording
-    from mxwire.bench.stage import StudyStage
     from mxwire.bench.study import StudyOptions
+    from mxwire.bench.testbed import StudyTestbed
 
     _Study = Callable[[StudyOptions], object]
 
@@ -163,7 +163,7 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
     from mxwire.bench.claims.library_study import run_libraries
     from mxwire.bench.claims.maccabe_2002 import run_offload
     from mxwire.bench.claims.model_study import run_model, run_model_mtu
-    from mxwire.bench.imb.rank_stage import RankSurroundings
+    from mxwire.bench.imb.rank_testbed import RankSurroundings
     from mxwire.bench.intranode.study import IntranodeStudy, run_intranode
     from mxwire.bench.mtu import MtuStudy, run_mtu
     from mxwire.lab.machine import compiled_folder
@@ -183,18 +183,18 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
     from mxwire.bench.logp import measure_logp
     from mxwire.bench.models.comparison import LIMIT, compare_models
     from mxwire.bench.path import measure_path
-    from mxwire.bench.stage import StageOptions, open_stage
+    from mxwire.bench.testbed import TestbedOptions, open_testbed
 
-    def opened(package: Path | None) -> AbstractContextManager[StudyStage]:
-        return open_stage(StageOptions(package=package))
+    def opened(package: Path | None) -> AbstractContextManager[StudyTestbed]:
+        return open_testbed(TestbedOptions(package=package))
 
     def logp(options: StudyOptions) -> None:
-        with opened(compiled_folder()) as stage:
-            measure_logp(stage, options, ("mxoe", "tcp", "frames"), _LOGP_SIZES)
+        with opened(compiled_folder()) as testbed:
+            measure_logp(testbed, options, ("mxoe", "tcp", "frames"), _LOGP_SIZES)
 
     def models(options: StudyOptions) -> None:
-        with opened(compiled_folder()) as stage:
-            compare_models(stage, replace(options, limit=LIMIT), COMPARED_MODELS, COMPARED_SIZES)
+        with opened(compiled_folder()) as testbed:
+            compare_models(testbed, replace(options, limit=LIMIT), COMPARED_MODELS, COMPARED_SIZES)
 
     yield "path", False, partial(measure_path, opened)
     yield "logp", False, logp
@@ -226,7 +226,7 @@ def _page(folder: Path, evidence: ClaimEvidence, found: list[tuple[Claim, ClaimV
     if not recordings:
         note("no page: there are no recordings")
         return
-    # Each recording has a stage of its own.
+    # Each recording has a testbed of its own.
     conditions = replace(recordings[-1].conditions, stage="")
     joined = Recording("claims", conditions, complete=all(each.complete for each in recordings))
     texts = {claim.number.partition("-")[0] for claim, _ in found}

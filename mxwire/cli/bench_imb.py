@@ -69,7 +69,7 @@ class ImbOptions:
 def imb(options: ImbOptions) -> None:
     """Run message patterns and collectives over mxwire and TCP, in the columns of IMB or OSU."""
     from mxwire.bench.imb.patterns import BENCHMARKS, OSU, as_osu, benchmark_by_name
-    from mxwire.bench.imb.rank_stage import RANKS_MAXIMUM
+    from mxwire.bench.imb.rank_testbed import RANKS_MAXIMUM
     from mxwire.bench.imb.study import ImbStudy, carriers_of, run_imb
     from mxwire.bench.report import study_blocks
 

@@ -12,11 +12,11 @@ from mxwire.cli.bench_options import (
     BenchOptions,
     CableOptions,
     OtherMachine,
+    choose_testbed,
     conduct,
     memory_option,
     names_option,
     sizes_type,
-    stage_opener,
 )
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
@@ -47,7 +47,7 @@ class ModelsOptions:
     table: str | None = option(
         "--table",
         type=click.Choice(["1", "2", "3"]),
-        help="Print the choices of the libraries (1, 2), or LogP by stage (3).",
+        help="Print the choices of the libraries (1, 2), or LogP by testbed (3).",
     )
     compare: bool = flag_option(
         "Measure LogP, three bandwidths and two patterns of the libraries, in three rounds by default.", "--compare"
@@ -90,7 +90,7 @@ def models(given: ModelsOptions) -> None:
     )
 
     compared(given.names, given.cards)
-    opener = stage_opener(given.machine, given.memory, None, given.cable)
+    opener = choose_testbed(given.machine, given.memory, None, given.cable)
     bench = given.bench
     # Rounds that the caller asks for have no limit.
     limit = LIMIT if bench.rounds is None else None
@@ -98,8 +98,8 @@ def models(given: ModelsOptions) -> None:
         bench = replace(bench, rounds=_ROUNDS)
 
     def measure(options: StudyOptions) -> Recording:
-        with opener() as stage:
-            return compare_models(stage, replace(options, limit=limit), given.names, given.sizes, given.cards)
+        with opener() as testbed:
+            return compare_models(testbed, replace(options, limit=limit), given.names, given.sizes, given.cards)
 
     conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
 

@@ -30,11 +30,11 @@ from mxwire.cli.progress import LiveLine
 from mxwire.errors import check_writable, create_folder
 
 if TYPE_CHECKING:
-    from mxwire.bench.imb.rank_stage import RankSurroundings
+    from mxwire.bench.imb.rank_testbed import RankSurroundings
     from mxwire.bench.record import Recording
     from mxwire.bench.report import PageFigure
-    from mxwire.bench.stage import StudyStage
     from mxwire.bench.study import StudyOptions
+    from mxwire.bench.testbed import StudyTestbed
     from mxwire.report.document import Block
 
 NOT_WITH_INTERFACE: Final = "{option}: not with -i, which measures the interface as it is"
@@ -145,7 +145,7 @@ class OtherMachine:
 def rank_surroundings(machine: OtherMachine, simulated: str | None) -> RankSurroundings:
     """The environment of the ranks of a study; raise :class:`~mxwire.errors.MxwireError` for an unknown table."""
     from mxwire.bench.cost.tables import table_by_name
-    from mxwire.bench.imb.rank_stage import RankSurroundings
+    from mxwire.bench.imb.rank_testbed import RankSurroundings
     from mxwire.lab.machine import compiled_folder
 
     if simulated is not None:
@@ -176,39 +176,39 @@ class CableOptions:
         help="TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]",
     )
 
-    def opener(self, machine: OtherMachine) -> Callable[[Path | None], AbstractContextManager[StudyStage]]:
-        """Return a function that opens the stage: on the cable, or with another machine.
+    def opener(self, machine: OtherMachine) -> Callable[[Path | None], AbstractContextManager[StudyTestbed]]:
+        """Return a function that opens the testbed: on the cable, or with another machine.
 
         The parameter of the function is the folder of the mxwire that both sides run, or None for the running
         mxwire.
         """
 
-        def open_it(package: Path | None) -> AbstractContextManager[StudyStage]:
+        def open_it(package: Path | None) -> AbstractContextManager[StudyTestbed]:
             if machine.interface is not None:
-                from mxwire.bench.remote import RemoteStage
+                from mxwire.bench.remote import RemoteTestbed
 
-                return RemoteStage(machine.interface, machine.address, package)
-            from mxwire.bench.stage import StageOptions, open_stage
+                return RemoteTestbed(machine.interface, machine.address, package)
+            from mxwire.bench.testbed import TestbedOptions, open_testbed
 
             offloads = {"on": True, "off": False, None: None}[self.offloads]
-            return open_stage(StageOptions(self.mtu, self.steering, self.delay or 0.0, offloads, package))
+            return open_testbed(TestbedOptions(self.mtu, self.steering, self.delay or 0.0, offloads, package))
 
         return open_it
 
 
-def stage_opener(
+def choose_testbed(
     machine: OtherMachine, memory: bool, simulated: str | None, cable: CableOptions
-) -> Callable[[], AbstractContextManager[StudyStage]]:
-    """A function that opens the stage which the options describe."""
+) -> Callable[[], AbstractContextManager[StudyTestbed]]:
+    """A function that opens the testbed which the options describe."""
     if memory:
-        from mxwire.bench.stage import MemoryStage
+        from mxwire.bench.testbed import MemoryTestbed
 
-        return partial(MemoryStage, cable.mtu)
+        return partial(MemoryTestbed, cable.mtu)
     if simulated is not None:
-        from mxwire.bench.cost.stage import VirtualStage
         from mxwire.bench.cost.tables import table_by_name
+        from mxwire.bench.cost.testbed import VirtualTestbed
 
-        return partial(VirtualStage, table_by_name(simulated), mtu=cable.mtu, delay=cable.delay or 0.0)
+        return partial(VirtualTestbed, table_by_name(simulated), mtu=cable.mtu, delay=cable.delay or 0.0)
     from mxwire.lab.machine import compiled_folder
 
     opener = cable.opener(machine)

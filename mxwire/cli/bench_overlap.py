@@ -67,7 +67,7 @@ def overlap(given: OverlapOptions) -> None:
             return run_overlap(
                 study, ModelledOverlap(table_by_name(given.simulated), spoken, same=given.same_core), options
             )
-        from mxwire.bench.imb.rank_stage import LiveRanks, RankOptions
+        from mxwire.bench.imb.rank_testbed import LiveRanks, RankOptions
         from mxwire.bench.overlap_live import LiveOverlap
         from mxwire.lab.machine import compiled_folder
 

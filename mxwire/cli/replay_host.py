@@ -51,24 +51,24 @@ def replay_host(options: ReplayOptions) -> None:
     script = _script(options)
     endpoints, keys = _endpoints(options, script), _keys(options, script)
     with ExitStack() as stack:
-        stage = _SimulatedStage(options, script) if options.simulate else _LiveStage(options, script, stack)
+        testbed = _SimulatedTestbed(options, script) if options.simulate else _LiveTestbed(options, script, stack)
         actor = ReplayActor(
             script,
-            stage.address,
-            stage.other,
-            rng=stage.rng,
-            name=stage.name,
+            testbed.address,
+            testbed.other,
+            rng=testbed.rng,
+            name=testbed.name,
             endpoints=endpoints,
             keys=keys,
             timeout=int(options.seconds * 1e9),
         )
-        watch = RuleWatch(script.dialect, stage.other, _keep(options, script, stack))
-        reporter = _HostReplayReport(options.file, options.as_json, actor, watch, stage.described)
+        watch = RuleWatch(script.dialect, testbed.other, _keep(options, script, stack))
+        reporter = _HostReplayReport(options.file, options.as_json, actor, watch, testbed.described)
         reporter.begin()
         interrupted = False
         with bar("frames", len(script.records), wanted=not (options.as_json or options.simulate)) as shown:
             try:
-                stage.run(actor, watch, shown.update if shown.shown else None)
+                testbed.run(actor, watch, shown.update if shown.shown else None)
             except KeyboardInterrupt:
                 end_interrupted_line()
                 interrupted = True
@@ -79,7 +79,7 @@ def replay_host(options: ReplayOptions) -> None:
         sys.exit(1)
 
 
-class _SimulatedStage:
+class _SimulatedTestbed:
     """A simulated host that acts as the recorded one did, in virtual time."""
 
     address, other = _ADDRESS, _OTHER
@@ -105,7 +105,7 @@ class _SimulatedStage:
         play_simulated(actor, self._node, self._application, watch.see)
 
 
-class _LiveStage:
+class _LiveTestbed:
     """A live host on an Ethernet."""
 
     def __init__(self, options: ReplayOptions, script: ReplayScript, stack: ExitStack) -> None:

@@ -1,4 +1,4 @@
-"""Player of one cell: perform a case on a stage, and judge its result."""
+"""Player of one cell: perform a case on a testbed, and judge its result."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mxwire.interop.implementations import dialect_of, profile_of
 from mxwire.interop.recorded_frames import HostTable, breaches_of, comments, digest, write_capture
 from mxwire.interop.result import CAPTURES, Cell, Implementation
 from mxwire.interop.roles import HostSetup, UnexpectedResult
-from mxwire.interop.simulated_stage import SimulatedStage
-from mxwire.interop.stage import PATIENCE, Stage
+from mxwire.interop.simulated_testbed import SimulatedTestbed
+from mxwire.interop.testbed import PATIENCE, Testbed
 from mxwire.protocol import LocalProtocolError
 from mxwire.rules import Verdict, Violation
 from mxwire.words import count_of
@@ -93,7 +93,7 @@ def play_simulated(order: CellOrder, captures: Path | None = None) -> Cell:
     part = case_by_name(order.case)
     left, right = casting_of(order.left, "left"), casting_of(order.right, "right")
     expected = expected_of(part, left, right)
-    stage = SimulatedStage(
+    testbed = SimulatedTestbed(
         left,
         right,
         treatment_by_name(order.impairment),
@@ -101,20 +101,20 @@ def play_simulated(order: CellOrder, captures: Path | None = None) -> Cell:
         introduction=part.introduction,
         patience=PATIENCE if expected.expectation == "works" else _IMPATIENCE,
     )
-    outcome = perform(part, stage)
-    hosts = HostTable.on(stage, (left, right))
-    findings = breaches_of(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest)
-    return cell_of(order, part, stage, expected, outcome, hosts, findings, captures)
+    outcome = perform(part, testbed)
+    hosts = HostTable.on(testbed, (left, right))
+    findings = breaches_of(testbed.frames, hosts, exact=True, reboots=testbed.reboots, slowest=testbed.slowest)
+    return cell_of(order, part, testbed, expected, outcome, hosts, findings, captures)
 
 
-def perform(part: CaseDefinition, stage: Stage) -> CaseOutcome:
+def perform(part: CaseDefinition, testbed: Testbed) -> CaseOutcome:
     """Perform a case.
 
     Raises :class:`~mxwire.interop.roles.UnplayableCase` if it cannot be played between these hosts, and
     :class:`~mxwire.errors.MxwireError` if an interface or a program fails, which is not a failure of the hosts.
     """
     try:
-        part.play(stage)
+        part.play(testbed)
     except UnexpectedResult as unexpected:
         return CaseOutcome(False, str(unexpected))
     except LocalProtocolError as error:
@@ -129,7 +129,7 @@ def perform(part: CaseDefinition, stage: Stage) -> CaseOutcome:
 def cell_of(
     order: CellOrder,
     part: CaseDefinition,
-    stage: Stage,
+    testbed: Testbed,
     expected: CellExpectation,
     outcome: CaseOutcome,
     hosts: HostTable,
@@ -141,13 +141,13 @@ def cell_of(
 
     ``left_out`` are the numbers of frames that were not judged, because they continue exchanges from before the cell.
     """
-    names = {side.address: side.name for side in stage.sides}
+    names = {side.address: side.name for side in testbed.sides}
     found = _evidence(part, hosts, findings)
-    diagnosis = () if outcome.works else tuple(diagnose(stage.frames, hosts, stage.sides, names))
+    diagnosis = () if outcome.works else tuple(diagnose(testbed.frames, hosts, testbed.sides, names))
     verdict, reason = _verdict(expected, outcome, found, diagnosis)
     if left_out:
         reason += f"; not judged: {count_of(len(left_out), 'frame')} of exchanges from before this cell"
-    log = stage.events
+    log = testbed.events
     events = (*log.lines, f"… and {log.left_out} more") if log.left_out else tuple(log.lines)
     cell = replace(
         order.cell(verdict, reason),
@@ -156,17 +156,17 @@ def cell_of(
         findings=found,
         rules=tuple(dict.fromkeys((*part.case.rules, *(each.rule for each in found)))),
         diagnosis=diagnosis,
-        duration_ns=stage.clock() - stage.started,
-        frames=len(stage.frames),
-        digest=digest(stage.frames, stage.started),
+        duration_ns=testbed.clock() - testbed.started,
+        frames=len(testbed.frames),
+        digest=digest(testbed.frames, testbed.started),
         events=events,
     )
     if captures is None:
         return cell
     file = order.name.replace("/", "--") + ".pcapng"
     comment = f"mxwire interop: {order.name}, seed {order.seed}: {verdict}: {reason}"
-    texts, whole = comments(stage.frames, found, left_out), verdict in ("fail", "non-strict")
-    write_capture(captures / file, stage.frames, texts, names, comment, whole=whole)
+    texts, whole = comments(testbed.frames, found, left_out), verdict in ("fail", "non-strict")
+    write_capture(captures / file, testbed.frames, texts, names, comment, whole=whole)
     return replace(cell, capture=file)
 
 

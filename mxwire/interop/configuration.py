@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, get_args
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes
 from mxwire.interop.implementations import dialect_of, implementation_by_name, live
-from mxwire.interop.live_stage import PATIENCE
+from mxwire.interop.live_testbed import PATIENCE
 from mxwire.interop.result import Implementation
 from mxwire.interop.roles import ANSWERS, Answer, Role
 from mxwire.wire.dialect import MXOE

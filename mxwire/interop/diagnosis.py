@@ -8,7 +8,7 @@ from typing import Final
 from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.ethernet import ADDRESS_SIZE, mac_text
 from mxwire.interop.recorded_frames import HostTable, batch_of
-from mxwire.interop.stage import RecordedFrame, StageSide
+from mxwire.interop.testbed import RecordedFrame, TestbedSide
 from mxwire.protocol.counters import PULL_TIMEOUTS
 from mxwire.rules import LOST
 from mxwire.wire.codec import codec_of
@@ -27,7 +27,7 @@ _LOOKED_AT: Final = 500
 
 
 def diagnose(
-    frames: Sequence[RecordedFrame], hosts: HostTable, sides: Sequence[StageSide], names: dict[bytes, str]
+    frames: Sequence[RecordedFrame], hosts: HostTable, sides: Sequence[TestbedSide], names: dict[bytes, str]
 ) -> list[str]:
     """Return probable causes, one line each: from the known hosts, or else from conclusions that any capture allows."""
     shown = list(frames[:_LOOKED_AT])
@@ -98,7 +98,7 @@ def _fragments(frames: Sequence[RecordedFrame], hosts: HostTable, names: dict[by
                 break
 
 
-def _drops(sides: Sequence[StageSide]) -> Iterator[str]:
+def _drops(sides: Sequence[TestbedSide]) -> Iterator[str]:
     for side in sides:
         dropped = {
             counter: times
@@ -116,7 +116,7 @@ def _drops(sides: Sequence[StageSide]) -> Iterator[str]:
                 yield f"{side.name} has {incomplete} MEDIUM messages with missing or surplus fragments"
 
 
-def _keeping(sides: Sequence[StageSide]) -> Iterator[str]:
+def _keeping(sides: Sequence[TestbedSide]) -> Iterator[str]:
     keeping = [side.name for side in sides if side.profile.keeps_partner_on_disconnect]
     partners = [each for side in sides for end in side.ends for each in end.engine.partners.values()]
     if len(keeping) == 1 and any(each.connects > 1 for each in partners):

@@ -19,7 +19,7 @@ from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveCo
 from mxwire.interop.expectations import CellExpectation, expected_of
 from mxwire.interop.external_programs import ExternalPrograms, ProgramError
 from mxwire.interop.impairments import treatment_by_name
-from mxwire.interop.live_stage import ExternalPeer, LiveStage
+from mxwire.interop.live_testbed import ExternalPeer, LiveTestbed
 from mxwire.interop.matrix import CellSelection, cell_by_name, selected_cases
 from mxwire.interop.recorded_frames import HostTable, breaches_of, inherited, sessions_named
 from mxwire.interop.result import Cell, Implementation
@@ -81,8 +81,8 @@ class LivePlayer:
         self._heard: set[str] = set()
         self._earlier: set[int] = set()
         """Sessions of endpoints on the left that external hosts named before the current cell."""
-        self._last: tuple[tuple[str, str], LiveStage] | None = None
-        """The stage against an external host, with the names of its pair."""
+        self._last: tuple[tuple[str, str], LiveTestbed] | None = None
+        """The testbed against an external host, with the names of its pair."""
 
     def play(self, order: CellOrder) -> Cell:
         """Play a cell.
@@ -109,25 +109,25 @@ class LivePlayer:
         expected = _expected(part, left, right, external)
         patience = self._configuration.patience if expected.expectation == "works" else _IMPATIENCE
         if external is not None:
-            stage = self._against(external, order, left, patience)
-            hosts = hosts_against(stage, left, right, external)
-            own = stage.left.address
-            self._earlier |= sessions_named(stage.before, hosts, own)
+            testbed = self._against(external, order, left, patience)
+            hosts = hosts_against(testbed, left, right, external)
+            own = testbed.left.address
+            self._earlier |= sessions_named(testbed.before, hosts, own)
             try:
-                return self._judged(order, part, stage, expected, hosts, self.programs(external))
+                return self._judged(order, part, testbed, expected, hosts, self.programs(external))
             finally:
-                self._earlier |= sessions_named(stage.frames, hosts, own)
-        stage = between(self._configuration, (left, right), order.impairment, order.seed, part.introduction, patience)
+                self._earlier |= sessions_named(testbed.frames, hosts, own)
+        testbed = between(self._configuration, (left, right), order.impairment, order.seed, part.introduction, patience)
         try:
-            return self._judged(order, part, stage, expected, HostTable.on(stage, (left, right)))
+            return self._judged(order, part, testbed, expected, HostTable.on(testbed, (left, right)))
         finally:
-            stage.close()
+            testbed.close()
 
     def _judged(
         self,
         order: CellOrder,
         part: CaseDefinition,
-        stage: LiveStage,
+        testbed: LiveTestbed,
         expected: CellExpectation,
         hosts: HostTable,
         programs: ExternalPrograms | None = None,
@@ -137,7 +137,7 @@ class LivePlayer:
             if programs is not None and programs.is_entry:
                 assert part.role is not None
                 programs.start(part.role)
-            outcome = perform(part, stage)
+            outcome = perform(part, testbed)
             crash = None if programs is None else programs.crash()
             if crash is not None:
                 outcome = CaseOutcome(False, f"{crash}; in the case: {outcome.text}")
@@ -148,36 +148,36 @@ class LivePlayer:
             raise
         finally:
             if programs is not None and not works:
-                programs.suspect(stage.roles, f"{order.name} did not succeed")
+                programs.suspect(testbed.roles, f"{order.name} did not succeed")
         left_out: frozenset[int] = frozenset()
         if programs is not None:
-            left_out = inherited(stage.frames, hosts, stage.left.address, self._earlier)
-        findings = breaches_of(stage.frames, hosts, exact=False, left_out=left_out, reboots=stage.reboots)
+            left_out = inherited(testbed.frames, hosts, testbed.left.address, self._earlier)
+        findings = breaches_of(testbed.frames, hosts, exact=False, left_out=left_out, reboots=testbed.reboots)
         if any(each.several for each in self._programs.values()):
             findings = [each for each in findings if each.rule not in _OF_SEVERAL]
-        return cell_of(order, part, stage, expected, outcome, hosts, findings, self._captures, left_out)
+        return cell_of(order, part, testbed, expected, outcome, hosts, findings, self._captures, left_out)
 
-    def _against(self, external: ExternalHost, order: CellOrder, left: HostSetup, patience: float) -> LiveStage:
-        """Return the stage with one host of mxwire, the same for all cases."""
+    def _against(self, external: ExternalHost, order: CellOrder, left: HostSetup, patience: float) -> LiveTestbed:
+        """Return the testbed with one host of mxwire, the same for all cases."""
         key = (order.left.name, order.right.name)
         if self._last is not None and self._last[0] != key:
             self._last[1].close()
             self._last = None
         programs = self.programs(external)
         if self._last is None:
-            stage = against(self._configuration, external, left, programs, order.seed)
-            self._last = key, stage
-            self._stack.callback(stage.close)
+            testbed = against(self._configuration, external, left, programs, order.seed)
+            self._last = key, testbed
+            self._stack.callback(testbed.close)
             if not external.is_entry:
-                self.must_be_there(stage, external)
-        stage = self._last[1]
+                self.must_be_there(testbed, external)
+        testbed = self._last[1]
         if external.is_entry:
             # A new process for each case, after the old one has acknowledged what it received.
-            stage.settle()
+            testbed.settle()
             programs.close()
-            programs.begin(order.case, stage.left.address)
-        stage.renew(treatment_by_name(order.impairment), order.seed, patience)
-        return stage
+            programs.begin(order.case, testbed.left.address)
+        testbed.renew(treatment_by_name(order.impairment), order.seed, patience)
+        return testbed
 
     def programs(self, external: ExternalHost) -> ExternalPrograms:
         """Return the programs of an external host; they end with the player."""
@@ -188,7 +188,7 @@ class LivePlayer:
             self._stack.callback(program.close)
         return program
 
-    def must_be_there(self, stage: LiveStage, external: ExternalHost) -> None:
+    def must_be_there(self, testbed: LiveTestbed, external: ExternalHost) -> None:
         """Wait, once, until an external host has sent any frame.
 
         Raises :class:`~mxwire.errors.MxwireError` with the hosts that were heard instead.
@@ -200,16 +200,16 @@ class LivePlayer:
         role = next(iter(external.programs), None)
         if role is not None:
             self.programs(external).start(role)
-        node, own = stage.left.node, stage.left.address
+        node, own = testbed.left.node, testbed.left.address
         known = external.address
 
         def heard() -> bool:
             if known is not None:
-                return any(each.frame[SOURCE] == known for each in stage.frames)
+                return any(each.frame[SOURCE] == known for each in testbed.frames)
             return external.host is not None and node.peers.by_name(external.host) is not None
 
-        if not stage.find(heard, _SILENCE):
-            others = {each.frame[SOURCE].hex(":") for each in stage.frames if each.frame[SOURCE] != own}
+        if not testbed.find(heard, _SILENCE):
+            others = {each.frame[SOURCE].hex(":") for each in testbed.frames if each.frame[SOURCE] != own}
             seen = f"; heard instead: {', '.join(sorted(others))}" if others else "; no other host was heard either"
             raise MxwireError(
                 f"{name}: no frame received from {external.host or (known and known.hex(':'))} on "
@@ -239,33 +239,33 @@ def between(
     seed: int,
     introduction: Introduction,
     patience: float,
-) -> LiveStage:
-    """Return a stage with two hosts of mxwire on the interfaces of a configuration.
+) -> LiveTestbed:
+    """Return a testbed with two hosts of mxwire on the interfaces of a configuration.
 
     Raises :class:`~mxwire.link.errors.LinkError` if these cannot be used.
     """
     assert configuration.right is not None
     links = _open([configuration.left, configuration.right], [each.dialect for each in castings])
     treatment = treatment_by_name(impairment)
-    return LiveStage(castings, links, treatment, seed, introduction=introduction, patience=patience)
+    return LiveTestbed(castings, links, treatment, seed, introduction=introduction, patience=patience)
 
 
 def against(
     configuration: LiveConfiguration, external: ExternalHost, left: HostSetup, programs: ExternalPrograms, seed: int
-) -> LiveStage:
-    """Return a stage with a host of mxwire on the left interface, against an external one.
+) -> LiveTestbed:
+    """Return a testbed with a host of mxwire on the left interface, against an external one.
 
     Raises :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
     """
     name = external.host or f"{external.implementation.name}:0"
     stranger = ExternalPeer(name, external.address, frozenset(external.programs), programs.start, programs.restart)
     links = _open([configuration.left], [left.dialect])
-    return LiveStage((left,), links, treatment_by_name("none"), seed, stranger=stranger)
+    return LiveTestbed((left,), links, treatment_by_name("none"), seed, stranger=stranger)
 
 
-def hosts_against(stage: LiveStage, left: HostSetup, right: HostSetup, external: ExternalHost) -> HostTable:
+def hosts_against(testbed: LiveTestbed, left: HostSetup, right: HostSetup, external: ExternalHost) -> HostTable:
     """Return the host of mxwire, and the external one with its configured properties."""
-    known = {stage.left.address: left}
+    known = {testbed.left.address: left}
     if external.address is not None:
         known[external.address] = right
     defects = frozenset(defect.value for defect in right.profile.defects)

@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, PerfParameters
 from mxwire.interop.roles import ANSWERS, EndpointAddress, Role
-from mxwire.interop.stage import PostedReceiveBuffer, SideProgram, StageSide
+from mxwire.interop.testbed import PostedReceiveBuffer, SideProgram, TestbedSide
 from mxwire.protocol import Partner, Request, Status
 from mxwire.units import SECOND
 
@@ -20,7 +20,7 @@ PERF_ENDPOINT: Final = 0
 class ServerProgram(SideProgram):
     """Receives all messages; with ``echo`` returns each to its sender, after connecting to it (R-CON-12)."""
 
-    def __init__(self, side: StageSide, number: int, *, echo: bool) -> None:
+    def __init__(self, side: TestbedSide, number: int, *, echo: bool) -> None:
         self.end = side.open(number)
         self.where = self.end.where
         self._echo = echo
@@ -70,10 +70,10 @@ class PerfProgram(SideProgram):
     second after the last answer, a time in which it does not poll the network (D-12).
     """
 
-    def __init__(self, side: StageSide) -> None:
+    def __init__(self, side: TestbedSide) -> None:
         self.end = side.open(PERF_ENDPOINT)
         self.where = replace(self.end.where, answer=ANSWERS["perf"])
-        self._stage = side.stage
+        self._testbed = side.testbed
         self._steps = self._conversation()
         self._ready: Callable[[], bool] = _at_once
         side.applications.append(self)
@@ -110,13 +110,13 @@ class PerfProgram(SideProgram):
 
     def _asleep(self) -> Callable[[], bool]:
         """Sleep like a slave, which polls the network only once, on waking."""
-        stage, end = self._stage, self.end
-        until = stage.clock() + round(SETTLE * SECOND)
+        testbed, end = self._testbed, self.end
+        until = testbed.clock() + round(SETTLE * SECOND)
         end.pause()
-        stage.schedule_turn(until)
+        testbed.schedule_turn(until)
 
         def awake() -> bool:
-            if stage.clock() < until:
+            if testbed.clock() < until:
                 return False
             end.pause(False)
             return True
@@ -132,7 +132,7 @@ def _at_once() -> bool:
     return True
 
 
-def start(side: StageSide, role: Role) -> SideProgram:
+def start(side: TestbedSide, role: Role) -> SideProgram:
     """Start a program on a host of mxwire."""
     if role == "perf":
         return PerfProgram(side)

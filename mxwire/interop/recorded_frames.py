@@ -14,7 +14,7 @@ from mxwire.capture import create_capture
 from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.interop.roles import HostSetup
-from mxwire.interop.stage import RecordedFrame, Stage
+from mxwire.interop.testbed import RecordedFrame, Testbed
 from mxwire.rules import LOST as NEVER
 from mxwire.rules import Judge, Vantage, Violation
 from mxwire.simulation.wire_judge import vantage_of
@@ -68,9 +68,9 @@ class HostTable:
     """True if all endpoints were opened after the first frame."""
 
     @classmethod
-    def on(cls, stage: Stage, castings: Sequence[HostSetup]) -> HostTable:
-        """Return the hosts of a stage, all of them mxwire's own, with their configurations."""
-        known = {side.address: casting for side, casting in zip(stage.sides, castings, strict=True)}
+    def on(cls, testbed: Testbed, castings: Sequence[HostSetup]) -> HostTable:
+        """Return the hosts of a testbed, all of them mxwire's own, with their configurations."""
+        known = {side.address: casting for side, casting in zip(testbed.sides, castings, strict=True)}
         return cls(known, castings[-1].dialect)
 
     def dialect(self, address: bytes) -> Dialect:

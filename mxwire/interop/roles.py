@@ -1,4 +1,4 @@
-"""Vocabulary of stages: hosts, endpoint addresses, roles of programs, and the errors of cases."""
+"""Vocabulary of testbeds: hosts, endpoint addresses, roles of programs, and the errors of cases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class UnplayableCase(MxwireError):
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
-    """Configuration of one host of a stage."""
+    """Configuration of one host of a testbed."""
 
     name: str
     """Its host name."""
@@ -58,7 +58,7 @@ class EndpointAddress:
     """The answers of the program there, if it sends any."""
 
 
-def stage_wants(condition: bool, text: str) -> None:
+def require(condition: bool, text: str) -> None:
     """Raise :class:`UnexpectedResult` with a text unless a condition holds."""
     if not condition:
         raise UnexpectedResult(text)

@@ -1,6 +1,6 @@
 """The pytest plugin: hosts for tests of other programs, and scenarios as tests.
 
-The options and the fixtures (``mxwire_network``, ``mxwire_live_pair``, ``mxwire_external``) are below; ``stages.py``
+The options and the fixtures (``mxwire_network``, ``mxwire_live_pair``, ``mxwire_external``) are below; ``testbeds.py``
 opens their hosts, and ``scenario_items.py`` collects ``*.mxs`` files.
 
 Every pytest loads this module where mxwire is installed, so it imports nothing of mxwire until a test uses it.
@@ -16,8 +16,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mxwire.interop.live_stage import LiveStage
-    from mxwire.pytest_plugin.stages import SimulatedStages
+    from mxwire.interop.live_testbed import LiveTestbed
+    from mxwire.pytest_plugin.testbeds import SimulatedTestbeds
 
 SUFFIX = ".mxs"
 
@@ -59,39 +59,39 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 @pytest.fixture
-def mxwire_network(request: pytest.FixtureRequest) -> Iterator[SimulatedStages]:
+def mxwire_network(request: pytest.FixtureRequest) -> Iterator[SimulatedTestbeds]:
     """Create simulated networks of two hosts, in virtual time: ``mxwire_network(left=…, right=…, seed=…)``.
 
     After the test, the frames of the hosts are checked against the rules; a violation fails it.
     """
-    from mxwire.pytest_plugin.stages import SimulatedStages
+    from mxwire.pytest_plugin.testbeds import SimulatedTestbeds
 
-    stages = SimulatedStages()
-    yield stages
-    stages.judge()
+    testbeds = SimulatedTestbeds()
+    yield testbeds
+    testbeds.judge()
 
 
 @pytest.fixture
-def mxwire_live_pair(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
+def mxwire_live_pair(request: pytest.FixtureRequest) -> Iterator[LiveTestbed]:
     """Two live hosts: on the interfaces of ``--mxwire-config``, or in two new network namespaces.
 
     The test is skipped, with the reason, if neither is possible.
     """
-    from mxwire.pytest_plugin.stages import live_pair
+    from mxwire.pytest_plugin.testbeds import live_pair
 
-    with live_pair(request.config) as stage:
-        yield stage
+    with live_pair(request.config) as testbed:
+        yield testbed
 
 
 @pytest.fixture
-def mxwire_external(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
+def mxwire_external(request: pytest.FixtureRequest) -> Iterator[LiveTestbed]:
     """A live host and the first external host of ``--mxwire-config``; the test is skipped without one.
 
-    ``stage.left`` is the live host; ``stage.program("echo")`` starts a program of the external host and returns its
+    ``testbed.left`` is the live host; ``testbed.program("echo")`` starts a program of the external host and returns its
     address.
     """
-    from mxwire.pytest_plugin.stages import external
+    from mxwire.pytest_plugin.testbeds import external
 
     failed = request.session.testsfailed
-    with external(request.config, request.node.name, lambda: request.session.testsfailed > failed) as stage:
-        yield stage
+    with external(request.config, request.node.name, lambda: request.session.testsfailed > failed) as testbed:
+        yield testbed

@@ -12,7 +12,7 @@ from mxwire.interop.implementations import dialect_of
 from mxwire.interop.roles import Role
 from mxwire.lab.namespaces import inside
 from mxwire.link import PacketLink
-from mxwire.pytest_plugin.stages import external_of
+from mxwire.pytest_plugin.testbeds import external_of
 from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, load, meet, run_live, run_simulated
 from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.scenarios.live_run import new_seed

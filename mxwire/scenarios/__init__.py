@@ -3,7 +3,7 @@
 ``parser.py`` reads a script. ``scenario_run.py`` plays it as a state machine without clock or link, waits for frames,
 and decides the verdict; ``conditions.py`` compares their fields, and ``tester.py`` is the endpoint that the scenario
 plays.
-``simulated_run.py`` and ``live_run.py`` are the stages. The scripts themselves are in ``replay/``.
+``simulated_run.py`` and ``live_run.py`` are the testbeds. The scripts themselves are in ``replay/``.
 
 The names below are imported on first use: completion needs only the names of the scripts.
 """

@@ -1,4 +1,4 @@
-"""Actions that a run requests from its stage, and the interface of the application under test."""
+"""Actions that a run requests from its testbed, and the interface of the application under test."""
 
 from __future__ import annotations
 

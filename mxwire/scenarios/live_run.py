@@ -1,4 +1,4 @@
-"""The live stage: play a scenario against a host behind a link, in real time."""
+"""The live testbed: play a scenario against a host behind a link, in real time."""
 
 from __future__ import annotations
 

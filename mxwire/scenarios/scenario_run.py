@@ -125,7 +125,7 @@ class ScenarioRun:
         """Return the scope for the names of a step."""
         return RunScope(self.bound, self.cast.tester("") if tester is None else tester)
 
-    # Interface of the stages.
+    # Interface of the testbeds.
 
     def advance(self, now: int) -> Action | None:
         """Return the next requested action; None while the run waits, and at the end."""

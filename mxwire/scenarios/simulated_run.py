@@ -1,4 +1,4 @@
-"""The simulated stage: play a scenario against the engine, in virtual time."""
+"""The simulated testbed: play a scenario against the engine, in virtual time."""
 
 from __future__ import annotations
 

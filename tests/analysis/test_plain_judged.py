@@ -23,7 +23,7 @@ from mxwire.wire.dialect import MXOE
 from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture
 from tests.analysis.conversations.test_plain_runs import cut, state_of, traffic
 from tests.analysis.test_reply_runs import VANTAGES
-from tests.rules.stage import Stage
+from tests.rules.testbed import Testbed
 
 WINDOWS = {"LEAST_PLAIN": 16, "SKIPPED": 1, "MOST_SKIPPED": 2}
 
@@ -104,7 +104,7 @@ def test_generated_traffic_is_judged_as_frame_by_frame(seed, faults, limits):
 
 
 def test_frames_of_an_ordinary_conversation_are_judged_by_columns():
-    on = Stage().connect()
+    on = Testbed().connect()
     for position in range(1, 300):
         on.send(on.a.tiny(lib_seqnum=position), on.b.tiny(lib_seqnum=position, lib_piggyack=position + 1))
     batch = FrameBatch.from_frames([raw for _, raw in on.sent], [time for time, _ in on.sent])
@@ -126,7 +126,7 @@ def test_frames_of_an_ordinary_conversation_are_judged_by_columns():
     ],
 )
 def test_one_wrong_field_is_found_in_a_run(field, value, rules):
-    on = Stage().connect()
+    on = Testbed().connect()
     for position in range(1, 300):
         fields = {field: value} if position == 200 else {}
         on.send(on.a.tiny(**{"lib_seqnum": position, "lib_piggyack": position} | fields))
@@ -140,7 +140,7 @@ def test_one_wrong_field_is_found_in_a_run(field, value, rules):
 
 def test_a_stream_may_begin_in_a_run():
     """With the number that its receiver requested, and acks before the first message of the other direction."""
-    on = Stage().connect()
+    on = Testbed().connect()
     connects = len(on.sent)
     on.send(on.a.tiny(lib_seqnum=1), on.a.tiny(lib_seqnum=2), on.b.liback(liback_lib_seqnum=2, liback_send_seq=2))
     for position in range(1, 100):
@@ -152,7 +152,7 @@ def test_a_stream_may_begin_in_a_run():
 
 def test_duplicates_are_judged_by_columns():
     """Of messages and libacks, of the same run and of the one before; a retransmission is left to the judge."""
-    on = Stage().connect()
+    on = Testbed().connect()
     for position in range(1, 600):
         frames = [
             on.a.tiny(lib_seqnum=position, lib_piggyack=position),

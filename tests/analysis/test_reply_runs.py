@@ -22,7 +22,7 @@ from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType
 from mxwire.wire.layout import TYPE_OFFSET
-from tests.rules.stage import Stage
+from tests.rules.testbed import Testbed
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 VANTAGES = (CAPTURE, replace(CAPTURE, from_start=True), replace(CAPTURE, complete=False))
@@ -98,44 +98,44 @@ def test_in_simulated_networks(seed: int) -> None:
             alike(decoded, vantage)
 
 
-def numbers_begin_with_one(on: Stage) -> None:
+def numbers_begin_with_one(on: Testbed) -> None:
     on.send(on.a.rndv(32_768), on.b.pull(32_768))
     on.send(*(on.a.data(32_768, place, frame_seqnum=place + 1) for place in range(8)))
 
 
-def longer_than_asked(on: Stage) -> None:
+def longer_than_asked(on: Testbed) -> None:
     on.send(on.a.rndv(30_000), on.b.pull(30_000))
     on.send(*(on.a.data(32_768, place) for place in range(8)))
 
 
-def from_the_middle_of_a_frame(on: Stage) -> None:
+def from_the_middle_of_a_frame(on: Testbed) -> None:
     on.send(on.a.rndv(32_768), on.b.pull(32_768, first_frame_offset=4, block_length=32_764))
     on.send(*(on.a.data(32_768, place) for place in range(8)))
 
 
-def half_a_frame_later(on: Stage) -> None:
+def half_a_frame_later(on: Testbed) -> None:
     on.send(on.a.rndv(65_536), on.b.pull(65_536), on.b.pull(65_536, 1))
     on.send(*(on.a.data(65_536, place, msg_offset=place * 4096 + 2048) for place in range(12)))
 
 
-def from_a_former_session(on: Stage) -> None:
+def from_a_former_session(on: Testbed) -> None:
     on.send(on.a.rndv(32_768), on.b.pull(32_768), on.a.request(src_session_id=0x77777777, connect_seqnum=0))
     on.send(*(on.a.data(32_768, place) for place in range(8)), after_ms=200)
 
 
-def to_nobody(on: Stage) -> None:
+def to_nobody(on: Testbed) -> None:
     on.send(on.a.rndv(32_768), on.b.pull(32_768, session=0xFFFFFFFF))
     on.send(*(on.a.data(32_768, place) for place in range(8)))
 
 
-def other_data_the_second_time(on: Stage) -> None:
+def other_data_the_second_time(on: Testbed) -> None:
     """While an earlier block is missing, what came is remembered."""
     on.send(on.a.rndv(65_536), on.b.pull(65_536), on.b.pull(65_536, 1))
     on.send(*(on.a.data(65_536, place) for place in range(8, 16)))
     on.send(*(on.a.data(65_536, place, data=bytes(4096)) for place in range(8, 16)))
 
 
-def right(on: Stage) -> None:
+def right(on: Testbed) -> None:
     on.large(100_000)
 
 
@@ -153,8 +153,8 @@ def right(on: Stage) -> None:
         (other_data_the_second_time, {"R-PUL-13"}),
     ],
 )
-def test_defects_within_a_run_of_replies(play: Callable[[Stage], None], rules: set[str], vantage: Vantage) -> None:
-    on = Stage().connect()
+def test_defects_within_a_run_of_replies(play: Callable[[Testbed], None], rules: set[str], vantage: Vantage) -> None:
+    on = Testbed().connect()
     play(on)
     batch = FrameBatch.from_frames([raw for _, raw in on.sent], [time for time, _ in on.sent])
     decoded = decode([batch])

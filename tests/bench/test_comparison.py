@@ -39,7 +39,7 @@ def test_a_disturbed_point_is_undecided_and_a_lone_one_is_missing():
     assert outcomes(recording(point(ROUNDS)), disturbed) == ["undecided", "missing"]
 
 
-def test_recordings_of_other_studies_or_stages_are_not_compared():
+def test_recordings_of_other_studies_or_testbeds_are_not_compared():
     left = recording(point(ROUNDS))
     for other in (recording(point(ROUNDS), study="logp"), Recording("path", Conditions(stage="machines"))):
         with pytest.raises(MxwireError, match="no study in common"):

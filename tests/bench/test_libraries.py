@@ -10,7 +10,6 @@ import pytest
 
 from mxwire.bench.claims.library_study import fit, moved_parameters, numbers_of
 from mxwire.bench.cost.calibration import half_round_trip
-from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import (
     CLOVERTOWN,
     MYRINET,
@@ -20,6 +19,7 @@ from mxwire.bench.cost.tables import (
     FittedNumber,
     table_by_name,
 )
+from mxwire.bench.cost.testbed import VirtualTestbed
 from mxwire.bench.cost.wires import WirePort
 from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED, model_of
 from mxwire.errors import MxwireError
@@ -30,10 +30,10 @@ SIZES = 65536, 1 << 20
 
 def played(role: str, carrier: str, size: int, costs: Costs = MYRINET, **more: Any) -> float:
     """Half a round trip or an interval, in ns."""
-    with VirtualStage(costs) as stage:
+    with VirtualTestbed(costs) as testbed:
         if role == "trips":
-            return stage.run(role, carrier=carrier, sizes=[size], counts=[2])[0]["points"][str(size)]["median"]
-        return stage.run(role, carrier=carrier, size=size, count=48, window=16, depth=16, **more)[0]["interval"]
+            return testbed.run(role, carrier=carrier, sizes=[size], counts=[2])[0]["points"][str(size)]["median"]
+        return testbed.run(role, carrier=carrier, size=size, count=48, window=16, depth=16, **more)[0]["interval"]
 
 
 def test_the_fitted_values_of_1998_are_those_of_the_fit():
@@ -53,9 +53,9 @@ def test_one_table_meets_the_papers_numbers():
 def test_all_models_deliver_messages_in_virtual_time(name, suffix):
     # The roles compare the content of the last message.
     assert 0 < played("trips", name + suffix, 4) < played("trips", name + suffix, 5000)
-    with VirtualStage(MYRINET) as stage:
+    with VirtualTestbed(MYRINET) as testbed:
         for size in (4, 5000):
-            assert stage.run("simultaneous", carrier=name + suffix, size=size, count=2, depth=4)[0]["interval"] > 0
+            assert testbed.run("simultaneous", carrier=name + suffix, size=size, count=2, depth=4)[0]["interval"] > 0
 
 
 def test_a_run_in_virtual_time_is_the_same_each_time():
@@ -64,8 +64,8 @@ def test_a_run_in_virtual_time_is_the_same_each_time():
 
 
 def test_a_table_without_an_adapter_with_firmware_has_no_libraries():
-    with VirtualStage(CLOVERTOWN) as stage:
-        assert "clovertown-2010 has no costs of an adapter with firmware" in str(stage.can_use("pm"))
+    with VirtualTestbed(CLOVERTOWN) as testbed:
+        assert "clovertown-2010 has no costs of an adapter with firmware" in str(testbed.can_use("pm"))
 
 
 def test_every_fitted_or_derived_value_has_a_table_that_names_its_numbers():
@@ -112,8 +112,8 @@ def test_a_sender_whose_tokens_are_used_up_waits_for_replies():
 
 
 def test_both_directions_share_the_engine_of_an_adapter():
-    with VirtualStage(MYRINET) as stage:
-        found = {size: stage.run("simultaneous", carrier="vmmc2", size=size, count=2, depth=4) for size in SIZES}
+    with VirtualTestbed(MYRINET) as testbed:
+        found = {size: testbed.run("simultaneous", carrier="vmmc2", size=size, count=2, depth=4) for size in SIZES}
     for size, (active, _) in found.items():
         # Frames that wait for the engine in a full window are not retransmitted.
         moved = size * (MYRINET.to_adapter + MYRINET.from_adapter)
@@ -139,9 +139,9 @@ def test_a_longer_stage_moves_the_parameter_of_the_papers_table_3(carrier):
 
 def test_the_link_stops_while_no_receive_is_posted():
     """The sender is done when its message has been taken, which is after the receiver has worked."""
-    with VirtualStage(MYRINET) as stage:
+    with VirtualTestbed(MYRINET) as testbed:
         work = 1_000_000
-        found, _ = stage.run(
+        found, _ = testbed.run(
             "flood", carrier=UNSYNCHRONISED, size=4096, count=8, window=2, depth=8, work=work, active_sends=False
         )
     assert found["interval"] == pytest.approx(work, rel=0.05)

@@ -22,8 +22,8 @@ from mxwire.bench.logp import (
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.report import SeriesFigure
 from mxwire.bench.roles.exchanges import _interval
-from mxwire.bench.stage import MemoryStage
 from mxwire.bench.study import StudyOptions
+from mxwire.bench.testbed import MemoryTestbed
 from mxwire.errors import MxwireError
 from mxwire.report.document import plain
 
@@ -62,8 +62,8 @@ def test_the_window_fits_into_the_buffers():
 
 @pytest.fixture(scope="module")
 def measured() -> Recording:
-    with MemoryStage() as stage:
-        return measure_logp(stage, StudyOptions(2, True), ["mx", "ring", "tcp"], [4, 40_000])
+    with MemoryTestbed() as testbed:
+        return measure_logp(testbed, StudyOptions(2, True), ["mx", "ring", "tcp"], [4, 40_000])
 
 
 def test_every_parameter_has_both_methods(measured):
@@ -102,7 +102,7 @@ def test_methods_that_differ_and_negative_latencies_are_marked():
         Series("RTT/2", "µs", measurements=[_point("tcp", 10.0)]),
     ]
     recording = Recording("logp", Conditions(), series)
-    study = logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,))
+    study = logp.LogpStudy(MemoryTestbed(), recording, StudyOptions(), (4,))
     study._conclude(["tcp"])
     assert recording.named("g").measurements[0].marks == ()
     assert recording.named("o_s").measurements[0].marks == ("methods differ",)
@@ -121,7 +121,7 @@ def test_rounds_that_contradict_each_other_leave_the_methods_undecided():
         Series("RTT/2", "µs", measurements=[_point("tcp", 10.0)]),
     ]
     recording = Recording("logp", Conditions(), series)
-    logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,))._conclude(["tcp"])
+    logp.LogpStudy(MemoryTestbed(), recording, StudyOptions(), (4,))._conclude(["tcp"])
     assert recording.named("g").measurements[0].marks == ("undecided",)
     assert recording.facts["agreement"]["tcp"]["undecided"] == 1
     assert re.search(r"^tcp +0 of 1, 1 \?", plain(list(logp_blocks(recording)), 80), re.MULTILINE)
@@ -155,8 +155,8 @@ def test_a_segment_without_slope_has_no_rate(gaps):
 
 
 def test_the_format_of_netgauge():
-    with MemoryStage() as stage:
-        recording = measure_logp(stage, StudyOptions(1, True), ["ring"], [1, 1024, 2048])
+    with MemoryTestbed() as testbed:
+        recording = measure_logp(testbed, StudyOptions(1, True), ["ring"], [1, 1024, 2048])
     lines = netgauge_text(recording).splitlines()
     assert [each for each in lines if each.startswith("# size n PRTT(1,0,s)")]
     data = [each for each in lines if not each.startswith("#")]

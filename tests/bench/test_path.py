@@ -1,4 +1,4 @@
-"""The contestants of ``bench path``, which depend on its stage."""
+"""The contestants of ``bench path``, which depend on its testbed."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import pytest
 
 from mxwire.bench.path import PathStudy
 from mxwire.bench.record import Recording
-from mxwire.bench.stage import MemoryStage
 from mxwire.bench.study import StudyOptions
+from mxwire.bench.testbed import MemoryTestbed
 
 
-class TwoProcessors(MemoryStage):
-    """A stage whose sides may poll."""
+class TwoProcessors(MemoryTestbed):
+    """A testbed whose sides may poll."""
 
     spins = True
 
 
-@pytest.mark.parametrize(("stage", "modes"), [(TwoProcessors, {"spinning", "blocking"}), (MemoryStage, {"blocking"})])
-def test_contestants_poll_only_where_each_side_has_a_processor(stage, modes):
-    with stage() as one, stage() as other:
+@pytest.mark.parametrize(
+    ("testbed", "modes"), [(TwoProcessors, {"spinning", "blocking"}), (MemoryTestbed, {"blocking"})]
+)
+def test_contestants_poll_only_where_each_side_has_a_processor(testbed, modes):
+    with testbed() as one, testbed() as other:
         study = PathStudy(one, Recording("path", one.conditions), StudyOptions(quick=True))
         study.interpreted = other
         found = dict(study.contestants())

@@ -29,13 +29,13 @@ from mxwire.bench.cost.tables import (
 )
 from mxwire.bench.imb.columns import imb_row
 from mxwire.bench.imb.patterns import BENCHMARKS, as_osu, benchmark_by_name, measured
-from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, RankProcesses, RankSurroundings
+from mxwire.bench.imb.rank_testbed import LiveRanks, ModelRanks, RankOptions, RankProcesses, RankSurroundings
 from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
 from mxwire.bench.record import Recording
 from mxwire.bench.remote import RANK, StudyServer
-from mxwire.bench.stage import ProcessSide, StageError
 from mxwire.bench.study import StudyOptions
+from mxwire.bench.testbed import ProcessSide, TestbedError
 from mxwire.errors import MxwireError
 
 QUICK = StudyOptions.of(None, True)
@@ -147,12 +147,12 @@ class StalledRanks(RankProcesses):
             each.result.return_value = answer
         if self.begun == 1:
             self.first = list(self._ranks)
-            self.first[0].result.side_effect = StageError("rank 0's side: rank 0: no progress for 20 s")
+            self.first[0].result.side_effect = TestbedError("rank 0's side: rank 0: no progress for 20 s")
 
 
 def test_a_rank_without_progress_takes_nothing_into_the_next_measurement():
     ranks, benchmark = StalledRanks(), benchmark_by_name("Barrier")
-    with pytest.raises(StageError, match="no progress"):
+    with pytest.raises(TestbedError, match="no progress"):
         ranks.measure(benchmark, 0, 1, 1, "dissemination")
     assert all(each.close.called for each in ranks.first)
     assert ranks.measure(benchmark, 0, 1, 1, "dissemination").times == [[1000], [1000]]
@@ -164,9 +164,9 @@ def test_the_error_of_a_rank_that_has_failed_is_that_of_the_measurement():
     ranks = StalledRanks()
     ranks._begin()
     failed = Mock(spec=ProcessSide, busy=True, pending=False)
-    failed.result.side_effect = StageError("rank 1's side: no agent: it has ended")
+    failed.result.side_effect = TestbedError("rank 1's side: no agent: it has ended")
     ranks._ranks[1] = failed
-    with pytest.raises(StageError, match="rank 1's side: no agent"):
+    with pytest.raises(TestbedError, match="rank 1's side: no agent"):
         ranks.measure(benchmark_by_name("Barrier"), 0, 1, 1, "dissemination")
     assert failed.close.called
 
@@ -174,7 +174,7 @@ def test_the_error_of_a_rank_that_has_failed_is_that_of_the_measurement():
 def test_another_machine_cannot_have_a_rank_open_an_interface_again():
     server = Mock(_study=(b"source", 1), _sides={}, roles=0)
     fields = {"study": 1, "process": {"kind": RANK}, "role": "open", "parameters": {"interface": "lo", "agent": True}}
-    with pytest.raises(StageError, match="no role 'open' for a rank of another machine: use connect, measure"):
+    with pytest.raises(TestbedError, match="no role 'open' for a rank of another machine: use connect, measure"):
         StudyServer._answer(server, b"source", "start", fields)
     assert not server._opened.called
 
@@ -198,7 +198,7 @@ def test_collectives_of_osu_have_root_0_and_a_barrier_that_is_not_timed():
 
 def test_live_ranks_without_root_are_refused(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(StageError, match="needs root"):
+    with pytest.raises(TestbedError, match="needs root"):
         LiveRanks(RankOptions())
 
 
@@ -322,7 +322,7 @@ def test_calibration_fits_tcp_too():
 def test_a_table_without_costs_of_tcp_has_no_tcp():
     """Without them TCP would be infinitely fast."""
     table = replace(CLOVERTOWN, name="own", tcp_send=0.0, tcp_receive=0.0, tcp_copy=0.0)
-    with pytest.raises(StageError, match="tcp: the cost table own has no costs of TCP"):
+    with pytest.raises(TestbedError, match="tcp: the cost table own has no costs of TCP"):
         ModelRanks(RankOptions("tcp"), table)
     study = MtuStudy(mtus=(9000,), blocks=(8,), delays=(), surroundings=RankSurroundings(table))
     recording = run_mtu(study, StudyOptions.of(None, True))

@@ -1,4 +1,4 @@
-"""The stage in virtual time: LogP must find the numbers of the table again, and every run is the same."""
+"""The testbed in virtual time: LogP must find the numbers of the table again, and every run is the same."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
+from mxwire.bench.cost.testbed import VirtualTestbed
 from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.logp import BURST, measure_logp
 from mxwire.bench.record import Recording
-from mxwire.bench.stage import StageError
 from mxwire.bench.study import StudyOptions
+from mxwire.bench.testbed import TestbedError
 
 TABLE = Costs(
     "test",
@@ -38,8 +38,8 @@ SIZES = (4, 4096)
 
 
 def logp(costs: Costs, carriers: tuple[str, ...], sizes: tuple[int, ...] = SIZES) -> Recording:
-    with VirtualStage(costs) as stage:
-        return measure_logp(stage, StudyOptions(), carriers, sizes)
+    with VirtualTestbed(costs) as testbed:
+        return measure_logp(testbed, StudyOptions(), carriers, sizes)
 
 
 def value(recording: Recording, name: str, carrier: str, size: int) -> float:
@@ -83,7 +83,7 @@ def test_logp_of_mxwire_is_that_of_the_table():
 
 @pytest.mark.parametrize(("name", "parameter"), [("tcp_send", "o_s"), ("tcp_receive", "o_r"), ("adapter_send", "L")])
 def test_a_delay_of_one_stage_moves_one_parameter(name, parameter):
-    """Claim S1-T3-a, for the model: 10 µs more in a stage are 10 µs more of the parameter that pays for it."""
+    """Claim S1-T3-a, for the model: 10 µs more in a testbed are 10 µs more of the parameter that pays for it."""
     more = replace(TABLE, **{name: getattr(TABLE, name) + 10_000})
     before, after = logp(TABLE, ("tcp",), (4,)), logp(more, ("tcp",), (4,))
     for each in ("o_s", "o_r", "L"):
@@ -99,26 +99,26 @@ def test_two_runs_are_equal_and_marked():
 
 
 def test_a_delay_is_part_of_the_flight():
-    with VirtualStage(TABLE) as near, VirtualStage(TABLE, delay=70e-6) as far:
-        trips = [stage.run("trips", carrier="mxoe", sizes=[4], counts=[5])[0] for stage in (near, far)]
+    with VirtualTestbed(TABLE) as near, VirtualTestbed(TABLE, delay=70e-6) as far:
+        trips = [testbed.run("trips", carrier="mxoe", sizes=[4], counts=[5])[0] for testbed in (near, far)]
     near_trip, far_trip = (each["points"]["4"]["median"] for each in trips)
     assert far_trip - near_trip == pytest.approx(70_000, rel=0.01)
 
 
 def test_carriers_without_a_model_are_refused():
-    with VirtualStage(TABLE, mtu=1500) as stage:
-        assert stage.can_use("tcp") is None and stage.can_use("omx:1500") is None
-        assert "MTU" in stage.can_use("omx:9000")
+    with VirtualTestbed(TABLE, mtu=1500) as testbed:
+        assert testbed.can_use("tcp") is None and testbed.can_use("omx:1500") is None
+        assert "MTU" in testbed.can_use("omx:9000")
         for each in ("udp", "frames", "mxoe over xdp"):
-            assert stage.can_use(each) == "not in virtual time"
-        with pytest.raises(StageError, match="not in virtual time"):
-            stage.run_alone("engine")
+            assert testbed.can_use(each) == "not in virtual time"
+        with pytest.raises(TestbedError, match="not in virtual time"):
+            testbed.run_alone("engine")
 
 
 def test_the_error_of_a_role_ends_both_sides():
     before = threading.active_count()
-    with VirtualStage(TABLE) as stage, pytest.raises(Exception, match="size must be from 0"):
-        stage.run("parametrised", carrier="mxoe", size=-1, number=BURST, gap=0, repetitions=1)
+    with VirtualTestbed(TABLE) as testbed, pytest.raises(Exception, match="size must be from 0"):
+        testbed.run("parametrised", carrier="mxoe", size=-1, number=BURST, gap=0, repetitions=1)
     assert threading.active_count() == before
 
 

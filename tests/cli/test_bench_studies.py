@@ -62,11 +62,11 @@ def test_claims_resume_with_the_studies_that_are_missing(tmp_path, monkeypatch):
 def test_a_stalled_study_of_claims_costs_neither_its_beginning_nor_the_others(tmp_path, monkeypatch):
     """One study ends after its first measurement, another one before."""
     from mxwire.bench.claims import library_study
-    from mxwire.bench.imb.rank_stage import ModelRanks
-    from mxwire.bench.stage import StageError
+    from mxwire.bench.imb.rank_testbed import ModelRanks
+    from mxwire.bench.testbed import TestbedError
 
     def stall(*_):
-        raise StageError("rank 1's side: no answer within 15 s")
+        raise TestbedError("rank 1's side: no answer within 15 s")
 
     def stalling(measure):
         measured = []

@@ -18,8 +18,8 @@ from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.programs import ECHO_ENDPOINT, ServerProgram
 from mxwire.interop.recorded_frames import batch_of
 from mxwire.interop.roles import UnexpectedResult
-from mxwire.interop.simulated_stage import SimulatedStage, address_of
-from mxwire.interop.stage import RecordedFrame
+from mxwire.interop.simulated_testbed import SimulatedTestbed, address_of
+from mxwire.interop.testbed import RecordedFrame
 from mxwire.rules import LOST
 from mxwire.simulation.network import Incident
 from mxwire.simulation.schedule import FOREVER
@@ -45,7 +45,7 @@ class BadCable(Incident):
         return Incident.hits(self, now, source, target, frame) and self.draws.random() < 0.06
 
 
-class Cluster(SimulatedStage):
+class Cluster(SimulatedTestbed):
     """The head node and the others, with their faults if they are ``sick``."""
 
     def __init__(self, *, sick: bool) -> None:

@@ -58,7 +58,7 @@ class Slave(threading.Thread):
                 self.receiver.forget(wish)
 
 
-class Stage:
+class Testbed:
     """A slave, and senders on hosts that come and go without a word."""
 
     def __init__(self, stack: ExitStack) -> None:
@@ -94,9 +94,9 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def testbed() -> Iterator[Testbed]:
     with ExitStack() as stack:
-        yield Stage(stack)
+        yield Testbed(stack)
 
 
 class Hands:
@@ -128,23 +128,23 @@ EXPECTED = [1000] * 3 + [2000] * 3
 
 
 @pytest.mark.parametrize(("before", "yielding"), [(0, False), (44, False), (1000, True), (100_000, False)])
-def test_the_next_sender_from_the_same_endpoint_gets_its_own_answers(stage, before, yielding):
+def test_the_next_sender_from_the_same_endpoint_gets_its_own_answers(testbed, before, yielding):
     """The slave waits for the next message of a measurement whose sender has gone."""
-    slave = stage.slave(yielding=yielding)
-    with stage.host("alpha") as first:
+    slave = testbed.slave(yielding=yielding)
+    with testbed.host("alpha") as first:
         hands = Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, before, before + 1))
         assert [hands.round(before).length for _ in range(2)] == [before] * 2
-    with stage.host("alpha") as second:
+    with testbed.host("alpha") as second:
         assert measured(second.open_endpoint(0, DEFAULT_KEY), AFTERWARDS) == EXPECTED
     assert any("has restarted" in each or "has sent 44 bytes" in each for each in slave.reasons), slave.reasons
 
 
-def test_parameters_that_are_being_pulled_when_a_measurement_ends_are_served(stage):
+def test_parameters_that_are_being_pulled_when_a_measurement_ends_are_served(testbed):
     """The receive that the slave posted for the gone sender has taken them, and its pull is not answered yet."""
-    slave = stage.slave()
-    with stage.host("alpha") as first:
+    slave = testbed.slave()
+    with testbed.host("alpha") as first:
         Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
-    with stage.host("alpha", background=False) as second:
+    with testbed.host("alpha", background=False) as second:
         endpoint = second.open_endpoint(0, DEFAULT_KEY)
         partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         ready = endpoint.ireceive(maximum=100)
@@ -155,35 +155,35 @@ def test_parameters_that_are_being_pulled_when_a_measurement_ends_are_served(sta
     assert "has restarted" in slave.reasons[0]
 
 
-def test_a_large_message_that_is_cut_off_does_not_starve_the_next_sender(stage):
+def test_a_large_message_that_is_cut_off_does_not_starve_the_next_sender(testbed):
     """The rest of it will never be pulled."""
-    stage.slave()
+    testbed.slave()
     length = 4 << 20
-    with stage.host("alpha") as first:
+    with testbed.host("alpha") as first:
         endpoint = first.open_endpoint(0, DEFAULT_KEY)
         hands = Hands(endpoint, PerfParameters(FOR_EVER, 0, length, length + 1))
         hands.round(length)
         endpoint.isend(hands.partner, bytes(length), MATCH)
-    with stage.host("alpha") as second:
+    with testbed.host("alpha") as second:
         assert measured(second.open_endpoint(0, DEFAULT_KEY), AFTERWARDS) == EXPECTED
 
 
-def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(stage):
+def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(testbed):
     """Its conclusion a quarter of a second later must not end the connection of the new one."""
-    slave = stage.slave()
-    with stage.host("alpha") as first:
+    slave = testbed.slave()
+    with testbed.host("alpha") as first:
         Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
-    with stage.host("alpha") as second:
+    with testbed.host("alpha") as second:
         endpoint = second.open_endpoint(0, DEFAULT_KEY)
         endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         assert "endpoint 0 has restarted" in until(lambda: slave.reasons)[0]
         assert measured(endpoint, AFTERWARDS) == EXPECTED
 
 
-def test_a_waiting_sender_is_served_when_the_one_before_has_vanished(stage):
+def test_a_waiting_sender_is_served_when_the_one_before_has_vanished(testbed):
     """Long before the sender would abandon it."""
-    slave = stage.slave(4.0)
-    with stage.host("alpha") as first, stage.host("gamma") as other:
+    slave = testbed.slave(4.0)
+    with testbed.host("alpha") as first, testbed.host("gamma") as other:
         Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
         first.close()
         endpoint = other.open_endpoint(2, DEFAULT_KEY)
@@ -195,10 +195,10 @@ def test_a_waiting_sender_is_served_when_the_one_before_has_vanished(stage):
     assert "no progress with" in slave.reasons[0]
 
 
-def test_a_sender_waits_for_one_turn_however_often_it_asks(stage):
+def test_a_sender_waits_for_one_turn_however_often_it_asks(testbed):
     """Another one cannot fill the memory of the receiver with requests."""
-    slave = stage.slave()
-    with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
+    slave = testbed.slave()
+    with testbed.host("alpha") as alpha, testbed.host("gamma") as gamma:
         hands = Hands(alpha.open_endpoint(0, DEFAULT_KEY), AFTERWARDS)
         endpoint = gamma.open_endpoint(0, DEFAULT_KEY)
         away = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
@@ -210,10 +210,10 @@ def test_a_sender_waits_for_one_turn_however_often_it_asks(stage):
         assert endpoint.wait(ready, PATIENCE).length == 0
 
 
-def test_a_vanishing_stranger_does_not_end_a_measurement(stage):
+def test_a_vanishing_stranger_does_not_end_a_measurement(testbed):
     """Its large message has been taken by the receive that was posted for the sender."""
-    slave = stage.slave()
-    with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
+    slave = testbed.slave()
+    with testbed.host("alpha") as alpha, testbed.host("gamma") as gamma:
         hands = Hands(alpha.open_endpoint(0, DEFAULT_KEY), AFTERWARDS)
         endpoint = gamma.open_endpoint(0, DEFAULT_KEY)
         away = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
@@ -225,9 +225,9 @@ def test_a_vanishing_stranger_does_not_end_a_measurement(stage):
 
 
 @pytest.mark.parametrize("wrong", [b"", b"123456", b"1234"])
-def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
-    with stage.host("alpha") as alpha:
-        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
+def test_a_sender_believes_no_answer_of_another_length(testbed, wrong):
+    with testbed.host("alpha") as alpha:
+        receiver, endpoint = testbed.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
         sender = PerfSender(
             PerfWaiter(endpoint, silence=PATIENCE),
             endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE),
@@ -241,18 +241,18 @@ def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
 
 
 @pytest.mark.parametrize("answer", [(b"x" * 44, MATCH), (b"", MATCH), (b"x", 0)])
-def test_a_sender_does_not_begin_without_an_acknowledgement(stage, answer):
-    with stage.host("alpha") as alpha:
-        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
+def test_a_sender_does_not_begin_without_an_acknowledgement(testbed, answer):
+    with testbed.host("alpha") as alpha:
+        receiver, endpoint = testbed.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
         partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
         sender = PerfSender(PerfWaiter(endpoint, silence=PATIENCE), partner, PerfParameters(1, 0, 5, 6))
         results = _answered(receiver, [answer], lambda: None, sender)
     assert len(results) == 1 and "has answered the parameters with" in results[0]
 
 
-def test_messages_of_strangers_are_not_answers(stage):
-    with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
-        receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
+def test_messages_of_strangers_are_not_answers(testbed):
+    with testbed.host("alpha") as alpha, testbed.host("gamma") as gamma:
+        receiver, endpoint = testbed.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
         stranger = gamma.open_endpoint(0, DEFAULT_KEY)
         away = stranger.connect("alpha", 0, DEFAULT_KEY, timeout=PATIENCE)
         partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)

@@ -18,10 +18,10 @@ from mxwire.host.perf.parameters import MATCH, PerfParameters
 from mxwire.interop.cell_player import casting_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.live_stage import LiveStage
+from mxwire.interop.live_testbed import LiveTestbed
 from mxwire.interop.programs import start
 from mxwire.interop.roles import EndpointAddress
-from mxwire.interop.stage import Stage
+from mxwire.interop.testbed import Testbed
 from mxwire.link import PacketLink
 
 FOR_EVER = 1e6
@@ -29,21 +29,21 @@ FOR_EVER = 1e6
 SENDERS_ENDPOINT = 2
 
 
-def stage_on(interface: str, name: str, implementation: str) -> LiveStage:
+def open_testbed(interface: str, name: str, implementation: str) -> LiveTestbed:
     """A host on an interface, with sessions of its own each time."""
     casting = casting_of(implementation_by_name(implementation), name.partition(":")[0])
     links = (PacketLink.open(interface),)
     seed = time.time_ns()
-    return LiveStage((casting,), links, treatment_by_name("none"), seed, introduction="announcements", patience=30)
+    return LiveTestbed((casting,), links, treatment_by_name("none"), seed, introduction="announcements", patience=30)
 
 
-def send(stage: Stage, to: str, parameters: PerfParameters) -> None:
+def send(testbed: Testbed, to: str, parameters: PerfParameters) -> None:
     """Measure as the sender of omx_perf: from a buffer that is never filled, with one message under way at a time.
 
     The receive is posted when the send has completed, and the endpoint is closed right after the last answer.
     """
-    stage.until(lambda: stage.left.node.peers.by_name(to) is not None)
-    end = stage.left.open(SENDERS_ENDPOINT)
+    testbed.until(lambda: testbed.left.node.peers.by_name(to) is not None)
+    end = testbed.left.open(SENDERS_ENDPOINT)
     partner = end.connect(EndpointAddress(to, 0))
     end.wait(end.send(partner, parameters.pack(), MATCH, synchronous=True))
     end.took(end.receive(0, 0, 0), b"", match_info=0)
@@ -71,14 +71,14 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("-U", dest="unidirectional", action="store_true")
     parser.add_argument("-Y", dest="synchronous", action="store_true")
     given = vars(parser.parse_args(words))
-    stage = stage_on(given.pop("interface"), given.pop("name"), given.pop("implementation"))
+    testbed = open_testbed(given.pop("interface"), given.pop("name"), given.pop("implementation"))
     destination = given.pop("destination")
     if given.pop("slave"):
-        stage.applications.append(start(stage.left, "perf"))
+        testbed.applications.append(start(testbed.left, "perf"))
         print("listening", flush=True)
-        stage.until(lambda: False, FOR_EVER)
+        testbed.until(lambda: False, FOR_EVER)
     else:
-        send(stage, destination, PerfParameters(**given))
+        send(testbed, destination, PerfParameters(**given))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.recorded_frames import HostTable, breaches_of, comments, inherited, sessions_named
 from mxwire.interop.roles import HostSetup
-from mxwire.interop.simulated_stage import SimulatedStage
-from mxwire.interop.stage import RecordedFrame
+from mxwire.interop.simulated_testbed import SimulatedTestbed
+from mxwire.interop.testbed import RecordedFrame
 from mxwire.protocol.profile import profile_by_name
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import as_dialect
@@ -92,11 +92,11 @@ def test_a_cell_reports_the_frames_that_it_inherits(frames, tmp_path):
     part = case_by_name("size-empty")
     left, right = (implementation_by_name(each) for each in ("open-mx-1.5", "open-mx-1.5-as-found"))
     order = CellOrder(left, right, part.case.name, "none", 1)
-    stage = SimulatedStage(LEFT, RIGHT, treatment_by_name("none"), 1)
-    stage.frames = frames
+    testbed = SimulatedTestbed(LEFT, RIGHT, treatment_by_name("none"), 1)
+    testbed.frames = frames
     expected = expected_of(part, LEFT, RIGHT)
     outcome, left_out = CaseOutcome(True, "works"), inherited(frames, HOSTS, OWN)
-    cell = cell_of(order, part, stage, expected, outcome, HOSTS, (), tmp_path, left_out)
+    cell = cell_of(order, part, testbed, expected, outcome, HOSTS, (), tmp_path, left_out)
     assert (cell.verdict, cell.works) == ("pass", True)
     assert cell.reason == f"works; not judged: {len(left_out)} frames of exchanges from before this cell"
     with open_capture(tmp_path / str(cell.capture)) as capture:

@@ -19,7 +19,7 @@ from mxwire.interop.implementations import IMPLEMENTATIONS, dialect_of, implemen
 from mxwire.interop.matrix import CellSelection, plan, report_of, run
 from mxwire.interop.result import Cell
 from mxwire.interop.roles import UnplayableCase
-from mxwire.interop.simulated_stage import SimulatedStage
+from mxwire.interop.simulated_testbed import SimulatedTestbed
 from mxwire.link import LinkError
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.protocol.library.reliability import OwedAck
@@ -124,7 +124,7 @@ def test_a_broken_rule_fails_a_case_that_works(monkeypatch):
 
 
 def test_a_defect_of_a_case_is_called_so(monkeypatch):
-    def broken(stage):
+    def broken(testbed):
         raise ZeroDivisionError("by hand")
 
     monkeypatch.setitem(ALL_CASES, "connect", replace(ALL_CASES["connect"], play=broken))
@@ -160,13 +160,13 @@ def test_several_processes_have_the_same_results_as_one():
 
 def test_errors_outside_the_hosts_are_not_blamed_on_them():
     def outcome(error: MxwireError) -> cell_player.CaseOutcome:
-        def broken(stage):
+        def broken(testbed):
             raise error
 
         (order,) = plan(CellSelection(cells=("open-mx-1.5/open-mx-1.5/connect/none",)))
         casting = cell_player.casting_of(order.left, "left")
-        stage = SimulatedStage(casting, casting, treatment_by_name("none"), 1)
-        return cell_player.perform(replace(ALL_CASES["connect"], play=broken), stage)
+        testbed = SimulatedTestbed(casting, casting, treatment_by_name("none"), 1)
+        return cell_player.perform(replace(ALL_CASES["connect"], play=broken), testbed)
 
     refused = LocalProtocolError(Status.BAD_REQUEST, "no such partner")
     assert outcome(refused) == cell_player.CaseOutcome(False, "a call was refused: no such partner")

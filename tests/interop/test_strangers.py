@@ -18,8 +18,8 @@ from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.programs import start
 from mxwire.interop.recorded_frames import HostTable, breaches_of
 from mxwire.interop.roles import Answer, EndpointAddress, HostSetup, Role, UnplayableCase
-from mxwire.interop.simulated_stage import SimulatedStage
-from mxwire.interop.stage import StageSide
+from mxwire.interop.simulated_testbed import SimulatedTestbed
+from mxwire.interop.testbed import TestbedSide
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.packets import Tiny
@@ -36,7 +36,7 @@ PAIRS = [
 ]
 
 
-class StrangeStage(SimulatedStage):
+class StrangeTestbed(SimulatedTestbed):
     """The right host is simulated, but no case may open endpoints on it."""
 
     right_is_controlled = False
@@ -46,11 +46,11 @@ class StrangeStage(SimulatedStage):
         return role in self.programs
 
     @property
-    def right(self) -> StageSide:
+    def right(self) -> TestbedSide:
         raise UnplayableCase("the right host is not ours")
 
     @property
-    def sides(self) -> tuple[StageSide, ...]:
+    def sides(self) -> tuple[TestbedSide, ...]:
         return (self.left,)
 
     @property
@@ -67,7 +67,7 @@ class StrangeStage(SimulatedStage):
         return self.roles[role]
 
 
-class LengthOnly(StrangeStage):
+class LengthOnly(StrangeTestbed):
     """The echo on the right returns as many bytes of its own, and is described by ``answer``."""
 
     answer: Answer = "length"
@@ -89,17 +89,17 @@ def hosts(one: str, other: str) -> tuple[HostSetup, HostSetup]:
 
 def played(
     part: CaseDefinition, one: str, other: str, impairment: str = "none", seed: int = 1
-) -> tuple[CaseOutcome, StrangeStage]:
+) -> tuple[CaseOutcome, StrangeTestbed]:
     left, right = hosts(one, other)
     treatment = treatment_by_name(impairment)
-    stage = StrangeStage(left, right, treatment, seed, introduction=part.introduction, patience=20)
-    return perform(part, stage), stage
+    testbed = StrangeTestbed(left, right, treatment, seed, introduction=part.introduction, patience=20)
+    return perform(part, testbed), testbed
 
 
-def broken(stage: StrangeStage, part: CaseDefinition) -> list[str]:
-    left, right = stage.castings
-    known = HostTable({stage.left.address: left, stage.right_address: right}, left.dialect)
-    found = breaches_of(stage.frames, known, exact=True, reboots=stage.reboots, slowest=stage.slowest)
+def broken(testbed: StrangeTestbed, part: CaseDefinition) -> list[str]:
+    left, right = testbed.castings
+    known = HostTable({testbed.left.address: left, testbed.right_address: right}, left.dialect)
+    found = breaches_of(testbed.frames, known, exact=True, reboots=testbed.reboots, slowest=testbed.slowest)
     return [str(each) for each in found if each.severity == "violation" and each.rule not in part.unseen]
 
 
@@ -110,9 +110,9 @@ def test_nearly_all_cases_can_be_played_against_another_host() -> None:
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
 def test_a_case_works_with_programs_alone(part: CaseDefinition) -> None:
     for one, other in PAIRS:
-        outcome, stage = played(part, one, other)
+        outcome, testbed = played(part, one, other)
         assert outcome.works, f"{one} to {other}: {outcome.text}"
-        assert not broken(stage, part), f"{one} to {other}"
+        assert not broken(testbed, part), f"{one} to {other}"
 
 
 @pytest.mark.parametrize("impairment", ["loss", "mixed"])
@@ -133,15 +133,15 @@ WITH_PERF_ALONE = {
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
 def test_half_of_the_cases_want_no_more_than_omx_perf(part: CaseDefinition, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every Open-MX host has it."""
-    monkeypatch.setattr(StrangeStage, "programs", frozenset({"perf"}))
+    monkeypatch.setattr(StrangeTestbed, "programs", frozenset({"perf"}))
     for one, other in PAIRS:
         if part.case.name not in WITH_PERF_ALONE:
             with pytest.raises(UnplayableCase, match="no program is configured for"):
                 played(part, one, other)
             continue
-        outcome, stage = played(part, one, other)
+        outcome, testbed = played(part, one, other)
         assert outcome.works, f"{one} to {other}: {outcome.text}"
-        assert not broken(stage, part), f"{one} to {other}"
+        assert not broken(testbed, part), f"{one} to {other}"
 
 
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
@@ -153,15 +153,15 @@ def test_impossible_cases_between_dialects_fail(part: CaseDefinition) -> None:
             assert outcome.works is (expected.expectation == "works"), f"{one} to {other}: {outcome.text}"
 
 
-def strange_stage() -> StrangeStage:
+def strange_testbed() -> StrangeTestbed:
     """mxwire against a host that behaves as a real one, with omx_perf on it."""
     left, right = hosts("open-mx-1.5", "open-mx-1.5-as-found")
-    return StrangeStage(left, right, treatment_by_name("none"), 1, patience=20)
+    return StrangeTestbed(left, right, treatment_by_name("none"), 1, patience=20)
 
 
-def says(stage: StrangeStage, answer: Answer) -> None:
+def says(testbed: StrangeTestbed, answer: Answer) -> None:
     """Describe its omx_perf otherwise."""
-    stage.roles["perf"] = replace(stage.program("perf"), answer=answer)
+    testbed.roles["perf"] = replace(testbed.program("perf"), answer=answer)
 
 
 def kinds(frames: Iterable[bytes]) -> list[str]:
@@ -175,12 +175,12 @@ def recorded(name: str) -> list[bytes]:
 
 def test_the_answer_of_omx_perf_need_not_have_the_content_of_the_message() -> None:
     """A real one answers from a buffer that it never fills (R-MEA-16); so does that of mxwire."""
-    stage = strange_stage()
-    assert perform(ALL_CASES["perf"], stage).works
-    assert not broken(stage, ALL_CASES["perf"])
-    stage = strange_stage()
-    says(stage, "content")
-    outcome = perform(ALL_CASES["perf"], stage)
+    testbed = strange_testbed()
+    assert perform(ALL_CASES["perf"], testbed).works
+    assert not broken(testbed, ALL_CASES["perf"])
+    testbed = strange_testbed()
+    says(testbed, "content")
+    outcome = perform(ALL_CASES["perf"], testbed)
     assert outcome.text == "left: received 1 byte, but not the ones sent"
 
 
@@ -195,16 +195,16 @@ def test_a_real_omx_perf_answered_with_the_length_and_match_info_but_another_con
 
 def test_the_next_case_meets_omx_perf_in_mid_run_as_recorded() -> None:
     """After a case that has failed a slave still waits for the next message of that measurement."""
-    stage = strange_stage()
-    says(stage, "content")
-    assert not perform(ALL_CASES["perf"], stage).works
-    stage.left.ends[-1].close()
-    stage.sleep(0.8)
-    before = len(stage.frames)
-    outcome = perform(ALL_CASES["perf-one-way"], stage)
+    testbed = strange_testbed()
+    says(testbed, "content")
+    assert not perform(ALL_CASES["perf"], testbed).works
+    testbed.left.ends[-1].close()
+    testbed.sleep(0.8)
+    before = len(testbed.frames)
+    outcome = perform(ALL_CASES["perf-one-way"], testbed)
     assert outcome.text == "left: send of 44 bytes ended as message truncated, not as success"
-    stage.settle()
-    assert kinds(each.frame for each in stage.frames[before:]) == kinds(recorded("mid-run.pcapng"))
+    testbed.settle()
+    assert kinds(each.frame for each in testbed.frames[before:]) == kinds(recorded("mid-run.pcapng"))
 
 
 @pytest.mark.parametrize("answer", ["content", "length"])
@@ -214,26 +214,26 @@ def test_an_echo_may_be_described_as_one_that_does_not_return_the_content(answer
         if part.role != "echo" or not part.lengths(hosts("native-mx", "native-mx")[0].dialect):
             continue
         castings, treatment = hosts("open-mx-1.5", "open-mx-1.5"), treatment_by_name("none")
-        stage = LengthOnly(*castings, treatment, 1, introduction=part.introduction, patience=20)
-        stage.answer = answer
-        outcome = perform(part, stage)
-        bytes_are_compared = max(part.lengths(stage.left.dialect)) > 0
+        testbed = LengthOnly(*castings, treatment, 1, introduction=part.introduction, patience=20)
+        testbed.answer = answer
+        outcome = perform(part, testbed)
+        bytes_are_compared = max(part.lengths(testbed.left.dialect)) > 0
         assert outcome.works is (answer == "length" or not bytes_are_compared), f"{part.case.name}: {outcome.text}"
 
 
 def test_a_slave_forgets_its_sender_half_a_second_after_the_last_answer() -> None:
     """It does not look at the network until then: a connect has to wait."""
-    stage = strange_stage()
-    assert perform(ALL_CASES["perf"], stage).works
-    (application,) = stage.applications
-    last = next(each.time_ns for each in reversed(stage.frames) if kinds([each.frame]) == ["Notify"])
-    asked = stage.left.open(9).ask(stage.program("perf"))
-    assert stage.until(lambda: asked.done, 2)
-    assert stage.clock() - last >= 500_000_000
+    testbed = strange_testbed()
+    assert perform(ALL_CASES["perf"], testbed).works
+    (application,) = testbed.applications
+    last = next(each.time_ns for each in reversed(testbed.frames) if kinds([each.frame]) == ["Notify"])
+    asked = testbed.left.open(9).ask(testbed.program("perf"))
+    assert testbed.until(lambda: asked.done, 2)
+    assert testbed.clock() - last >= 500_000_000
     assert [each.number for each in application.end.engine.partners.values()] == [9]
-    for each in stage.left.ends:
+    for each in testbed.left.ends:
         each.close()
-    assert perform(ALL_CASES["perf-one-way"], stage).works
+    assert perform(ALL_CASES["perf-one-way"], testbed).works
 
 
 def test_checks_of_content_are_skipped_for_a_program_that_does_not_return_it() -> None:

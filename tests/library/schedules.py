@@ -480,7 +480,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-class Stage:
+class Testbed:
     """Two machines, on which the ranks play."""
 
     def __init__(self, ports: tuple[Port, Port], installation: Installation, player: Path, folder: Path) -> None:
@@ -609,20 +609,20 @@ def main() -> int:
             ports = (cable.ports[0], cable.ports[1])
         else:
             ports = laboratory.pair(9000)
-        stage = Stage(ports, installation, player, Path(folder))
+        testbed = Testbed(ports, installation, player, Path(folder))
         for start in range(seeds.start, seeds.stop, options.batch):
-            failed += not play_batch(stage, range(start, min(start + options.batch, seeds.stop)), options)
+            failed += not play_batch(testbed, range(start, min(start + options.batch, seeds.stop)), options)
     return failed > 0
 
 
-def play_batch(stage: Stage, seeds: range, options: argparse.Namespace) -> bool:
+def play_batch(testbed: Testbed, seeds: range, options: argparse.Namespace) -> bool:
     """Play the schedules of some seeds, and shrink those that fail; return True if none does."""
     random = Random(f"run {seeds.start}")
     placement = random.choice(PLACEMENTS[options.ranks or random.choice((1, 2, 2, 3, 4))])
     variables = random.choice(VARIABLES) | dict(each.split("=", 1) for each in options.variable)
 
     def play(*schedules: Schedule) -> Outcome:
-        return stage.play(schedules, placement, variables, options.wrapper.split(), options.limit)
+        return testbed.play(schedules, placement, variables, options.wrapper.split(), options.limit)
 
     # Eight fragments make the longest message that is copied.
     eager = min(int(variables.get("OMX_RNDV_THRESHOLD", EAGER)), 8 << int(variables.get("MX_PIPELINE_LOG", 12)))

@@ -9,7 +9,7 @@ import pytest
 
 from mxwire.bench.roles import program
 from mxwire.bench.roles.tracing import PROGRAM_MARK, TracedCalls, trace
-from mxwire.bench.stage import NamespaceStage, StageOptions
+from mxwire.bench.testbed import NamespaceTestbed, TestbedOptions
 from mxwire.errors import MxwireError
 from mxwire.myriexpress.build import Installation
 
@@ -45,15 +45,15 @@ def test_the_calls_of_a_program_are_counted_beside_a_host(installation: Installa
     """Both sides of ``bench path`` make the same number of trips, so that neither waits for another one."""
     monkeypatch.setattr(program, "last_prefix", lambda: installation.prefix)
     size, count = 4096, 3
-    with NamespaceStage(StageOptions()) as stage:
-        partner, port = stage.sides[1], stage.ports[0]
+    with NamespaceTestbed(TestbedOptions()) as testbed:
+        partner, port = testbed.sides[1], testbed.ports[0]
         partner.start(
             "traced trips", {"carrier": "mxoe", "spin": False, "traced_active": True, "size": size, "count": count}
         )
         partner.ready()
         try:
             with port.namespace.inside():
-                found = program.traced_library(port.interface, stage.addresses[1], size, count)
+                found = program.traced_library(port.interface, testbed.addresses[1], size, count)
         except MxwireError as error:
             pytest.skip(str(error))
         assert partner.result() == {}

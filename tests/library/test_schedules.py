@@ -8,19 +8,19 @@ from mxwire.myriexpress.build import Installation
 from tests.live.namespaces import Port
 
 from .conftest import Compile
-from .schedules import PLAYER, Generator, Message, Stage, match, shrink
+from .schedules import PLAYER, Generator, Message, Testbed, match, shrink
 
 PAIR = ("alpha", "beta")
 
 
 @pytest.fixture(scope="module")
-def stage(
+def testbed(
     cable: tuple[Port, Port],
     installation: Installation,
     compile_program: Compile,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Stage:
-    return Stage(cable, installation, compile_program(PLAYER), tmp_path_factory.mktemp("schedules"))
+) -> Testbed:
+    return Testbed(cable, installation, compile_program(PLAYER), tmp_path_factory.mktemp("schedules"))
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def stage(
         (range(5108, 5109), ("alpha", "alpha", "alpha"), {"MX_DISABLE_SHMEM": "1", "MX_DISABLE_SELF": "1"}),
     ],
 )
-def test_ranks_play_as_scheduled(stage: Stage, seeds: range, placement: tuple[str, ...], variables: dict[str, str]):
-    outcome = stage.play([Generator(seed, placement).make() for seed in seeds], placement, variables)
+def test_ranks_play_as_scheduled(testbed: Testbed, seeds: range, placement: tuple[str, ...], variables: dict[str, str]):
+    outcome = testbed.play([Generator(seed, placement).make() for seed in seeds], placement, variables)
     assert not outcome.wrong, f"{outcome.wrong}\n{outcome.output}"
 
 
-def test_a_message_of_another_length_is_reported(stage: Stage):
+def test_a_message_of_another_length_is_reported(testbed: Testbed):
     schedule = Generator(3, ("alpha",)).make()
     sent = next(call for call in schedule.phases[0].calls if call.kind == "S" and call.words[5] > 4)
     schedule.messages[sent.words[2]].length -= 1
-    outcome = stage.play([schedule], ("alpha",))
+    outcome = testbed.play([schedule], ("alpha",))
     assert outcome.wrong == "not as scheduled" and "status->msg_length" in outcome.output, outcome.output
 
 

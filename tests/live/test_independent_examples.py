@@ -11,13 +11,13 @@ from mxwire.wire.dialect import dialect_by_name
 from .independent import frames
 from .independent.partner import Message
 from .independent.peer import MATCH, Peer, Settings, messages
-from .node_stage import KEY, NODE_ENDPOINT, NODE_MAC, PEER_ENDPOINT, PEER_MAC, Echo, NodeTransport, node
+from .node_testbed import KEY, NODE_ENDPOINT, NODE_MAC, PEER_ENDPOINT, PEER_MAC, Echo, NodeTransport, node
 
 TIMER_MS = 1000
 TICK_MS = 4
 
 
-class Stage:
+class Testbed:
     """A peer that is connected with an endpoint of a node; times are milliseconds since then."""
 
     def __init__(self, dialect: str, application: Any = None, **settings: Any) -> None:
@@ -71,83 +71,83 @@ class Stage:
     ],
 )
 def test_lost_replies_are_pulled_again_as_in_the_tables(dialect, offset, lost, pulled, by_timer):
-    stage = Stage(dialect, region_offset=offset)
+    testbed = Testbed(dialect, region_offset=offset)
     left = set(lost)
 
     def lose(raw: bytes) -> bool:
-        number = stage.number_of(raw, "PULL_REPLY")
+        number = testbed.number_of(raw, "PULL_REPLY")
         if number not in left or raw[:6] != NODE_MAC:
             return False
         left.discard(number)
         return True
 
-    stage.transport.lose = lose
-    stage.peer.send(messages()["large"], echo=True)
-    pulls = stage.sent("PULL")
+    testbed.transport.lose = lose
+    testbed.peer.send(messages()["large"], echo=True)
+    pulls = testbed.sent("PULL")
     first = len(pulls) - len(pulled)
     blocks = [(each["frame_index"], each["first_frame_offset"], each["block_length"]) for _, each in pulls]
     assert blocks[first:] == pulled
     assert len(set(blocks[:first])) == first
     silence = pulls[first][0] - pulls[first - 1][0]
     assert TIMER_MS - TICK_MS < silence < TIMER_MS + 10 * TICK_MS if by_timer else silence < TICK_MS
-    assert stage.peer.journal.deviations == []
+    assert testbed.peer.journal.deviations == []
 
 
 def test_acks_are_sent_at_the_times_in_the_table():
     """Section 8, whose host has 250 ticks per second."""
-    stage = Stage("mxoe", lambda endpoint: lambda events: None)
+    testbed = Testbed("mxoe", lambda endpoint: lambda events: None)
     for at in (0, 5, 10):
-        stage.until(at)
-        stage.tiny()
-    stage.until(100)
-    with stage.transport.together():
+        testbed.until(at)
+        testbed.tiny()
+    testbed.until(100)
+    with testbed.transport.together():
         for _ in range(4):
-            stage.tiny()
-    stage.until(200)
-    with stage.transport.together():
+            testbed.tiny()
+    testbed.until(200)
+    with testbed.transport.together():
         for _ in range(10):
-            stage.tiny()
-    stage.until(300)
-    stage.tiny()
-    stage.until(305)
-    [partner] = stage.endpoint.partners.values()
-    stage.endpoint.send(partner, b"answer")
-    stage.until(400)
-    stage.tiny()
-    stage.transport.lose = lambda raw: stage.number_of(raw, "TRUC") is not None
-    stage.until(500)
-    stage.transport.lose = lambda raw: False
-    stage.until(1000)
-    assert [(each["acknum"], each["lib_seqnum"]) for _, each in stage.sent("TRUC")] == [
+            testbed.tiny()
+    testbed.until(300)
+    testbed.tiny()
+    testbed.until(305)
+    [partner] = testbed.endpoint.partners.values()
+    testbed.endpoint.send(partner, b"answer")
+    testbed.until(400)
+    testbed.tiny()
+    testbed.transport.lose = lambda raw: testbed.number_of(raw, "TRUC") is not None
+    testbed.until(500)
+    testbed.transport.lose = lambda raw: False
+    testbed.until(1000)
+    assert [(each["acknum"], each["lib_seqnum"]) for _, each in testbed.sent("TRUC")] == [
         (1, 4),
         (2, 8),
         (3, 18),
         (4, 20),
         (5, 20),
     ]
-    delayed, at_once, once_for_all, lost, repaired = (at for at, _ in stage.sent("TRUC"))
+    delayed, at_once, once_for_all, lost, repaired = (at for at, _ in testbed.sent("TRUC"))
     assert 16 - TICK_MS <= delayed <= 16
     assert 100 <= at_once < 101
     assert 200 <= once_for_all < 201
     assert 416 - TICK_MS <= lost <= 416
     assert 900 <= repaired < 905
-    [(at, answer)] = stage.sent("TINY")
+    [(at, answer)] = testbed.sent("TINY")
     assert (305 <= at < 320, answer["lib_seqnum"], answer["lib_piggyack"]) == (True, 1, 19)
 
 
 def test_an_early_number_waits_for_the_one_that_was_lost():
     """The end of section 8, with the numbers 1, 2 (lost) and 3."""
-    stage = Stage("mxoe", lambda endpoint: lambda events: None)
-    stage.tiny()
-    stage.until(50)
-    stage.transport.lose = lambda raw: stage.number_of(raw, "TINY") == 2
-    stage.tiny()
-    stage.transport.lose = lambda raw: False
-    stage.tiny()
-    stage.until(540)
-    assert [(each["acknum"], each["lib_seqnum"]) for _, each in stage.sent("TRUC")] == [(1, 2)]
-    stage.until(600)
+    testbed = Testbed("mxoe", lambda endpoint: lambda events: None)
+    testbed.tiny()
+    testbed.until(50)
+    testbed.transport.lose = lambda raw: testbed.number_of(raw, "TINY") == 2
+    testbed.tiny()
+    testbed.transport.lose = lambda raw: False
+    testbed.tiny()
+    testbed.until(540)
+    assert [(each["acknum"], each["lib_seqnum"]) for _, each in testbed.sent("TRUC")] == [(1, 2)]
+    testbed.until(600)
     # Number 2 is delivered, then the stored 3; the repetition of 3 makes the pending ack immediate.
-    assert [(each["acknum"], each["lib_seqnum"]) for _, each in stage.sent("TRUC")][1:] == [(2, 4)]
-    at = stage.sent("TRUC")[-1][0]
+    assert [(each["acknum"], each["lib_seqnum"]) for _, each in testbed.sent("TRUC")][1:] == [(2, 4)]
+    at = testbed.sent("TRUC")[-1][0]
     assert 550 <= at < 556

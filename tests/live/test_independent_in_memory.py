@@ -16,7 +16,7 @@ from mxwire.wire.dialect import dialect_by_name
 
 from .independent import frames
 from .independent.peer import REFUSED, STEPS, Missing, Peer, Settings, messages, play_client
-from .node_stage import (
+from .node_testbed import (
     KEY,
     NODE_ENDPOINT,
     PEER_ENDPOINT,

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from mxwire.bench.cost.progress import PROGRESS
-from mxwire.bench.imb.rank_stage import LiveRanks, RankOptions
+from mxwire.bench.imb.rank_testbed import LiveRanks, RankOptions
 from mxwire.bench.overlap import BOUNDS, EXPERIMENTS, PARTIES, RAN, WAITED, OverlapStudy, run_overlap
 from mxwire.bench.overlap_live import LiveOverlap
 from mxwire.bench.overlap_report import overlap_blocks
 from mxwire.bench.path import RUNGS, Budget
 from mxwire.bench.record import read_recordings
-from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
 from mxwire.bench.study import StudyOptions
+from mxwire.bench.testbed import NamespaceTestbed, SideLostError, TestbedOptions
 from mxwire.lab.child import ChildProcess
 from mxwire.link.ethtool import read_hardware
 from tests.cli.streams import Stream
@@ -39,37 +39,37 @@ def forked(command, folder):
 
 
 @pytest.fixture
-def stage(_namespaces_work, forked_sides):
-    with NamespaceStage(StageOptions(mtu=9000, offloads=False)) as made:
+def testbed(_namespaces_work, forked_sides):
+    with NamespaceTestbed(TestbedOptions(mtu=9000, offloads=False)) as made:
         yield made
 
 
-def test_a_stage_has_the_conditions_of_its_options(stage):
-    assert stage.conditions.stage == "namespaces" and stage.conditions.mtu == 9000 and stage.conditions.steered
-    assert not {"tso", "gso", "gro"} & set(stage.conditions.offloads)
-    with stage.ports[0].namespace.inside():
+def test_a_testbed_has_the_conditions_of_its_options(testbed):
+    assert testbed.conditions.stage == "namespaces" and testbed.conditions.mtu == 9000 and testbed.conditions.steered
+    assert not {"tso", "gso", "gro"} & set(testbed.conditions.offloads)
+    with testbed.ports[0].namespace.inside():
         assert not read_hardware("veth0").offloads["tso"]
-    stage.steer(False)
-    assert not stage.conditions.steered
+    testbed.steer(False)
+    assert not testbed.conditions.steered
 
 
 @pytest.mark.parametrize("carrier", ["frames", "ring", "udp", "tcp", "mxoe", "shared memory"])
-def test_every_carrier_plays_every_role(stage, carrier):
+def test_every_carrier_plays_every_role(testbed, carrier):
     shared = {"carrier": carrier, "spin": False}
-    active, _ = stage.run("trips", sizes=[0, 10_000], counts=[5, 5], **shared)
+    active, _ = testbed.run("trips", sizes=[0, 10_000], counts=[5, 5], **shared)
     assert all(each["median"] > 0 for each in active["points"].values())
     if carrier == "shared memory":
         return
-    assert stage.run("flood", size=100, count=20, window=4, depth=4, **shared)[0]["interval"] > 0
-    assert stage.run("simultaneous", size=1 << 20, count=2, **shared)[0]["interval"] > 0
+    assert testbed.run("flood", size=100, count=20, window=4, depth=4, **shared)[0]["interval"] > 0
+    assert testbed.run("simultaneous", size=1 << 20, count=2, **shared)[0]["interval"] > 0
 
 
 @pytest.mark.parametrize(("carrier", "calls", "copied"), [("frames", 2, 1014), ("udp", 2, 1000), ("tcp", 2, 1000)])
-def test_system_calls_and_copies_are_counted_exactly(stage, carrier, calls, copied):
+def test_system_calls_and_copies_are_counted_exactly(testbed, carrier, calls, copied):
     """One send and one receive per round trip; both copy the message between process and kernel."""
     for active in (True, False):
         parameters = {"size": 1000, "count": 10, "traced_active": active}
-        found = stage.run("traced trips", carrier=carrier, spin=False, **parameters)[not active]
+        found = testbed.run("traced trips", carrier=carrier, spin=False, **parameters)[not active]
         assert sum(value for name, value in found.items() if name in _MOVING) == calls
         assert found["bytes to the kernel"] == found["bytes from the kernel"] == copied
         assert found["bytes in place"] == 1000
@@ -78,15 +78,15 @@ def test_system_calls_and_copies_are_counted_exactly(stage, carrier, calls, copi
 _MOVING = {f"calls, {each}" for each in ("sendto", "sendmsg", "recvfrom", "recvmsg")}
 
 
-def test_a_ring_receives_without_a_call_that_copies(stage):
-    found, _ = stage.run("traced trips", carrier="ring", spin=False, size=1000, count=10, traced_active=True)
+def test_a_ring_receives_without_a_call_that_copies(testbed):
+    found, _ = testbed.run("traced trips", carrier="ring", spin=False, size=1000, count=10, traced_active=True)
     assert found["calls, sendto"] == 1 and not found["bytes from the kernel"]
 
 
-def test_a_side_that_dies_ends_the_study_in_one_line(stage):
-    os.kill(stage.sides[1].pid, signal.SIGKILL)
+def test_a_side_that_dies_ends_the_study_in_one_line(testbed):
+    os.kill(testbed.sides[1].pid, signal.SIGKILL)
     with pytest.raises(SideLostError) as error:
-        stage.run("trips", carrier="frames", sizes=[0], counts=[1])
+        testbed.run("trips", carrier="frames", sizes=[0], counts=[1])
     assert "passive side has ended" in str(error.value)
 
 

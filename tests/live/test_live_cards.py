@@ -15,7 +15,7 @@ from mxwire.bench.channels.cards import CardChannel, CardPort
 from mxwire.bench.channels.carriers import open_channel
 from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
 from mxwire.bench.models.catalogue import CARD, COPIED, MODELS, UNSYNCHRONISED, model_of
-from mxwire.bench.stage import NamespaceStage, StageOptions
+from mxwire.bench.testbed import NamespaceTestbed, TestbedOptions
 from tests.waiting import until
 
 ON_CARDS = {"bip", "pm", "vmmc2", "gm", "portals", "unet", "null"}
@@ -128,8 +128,8 @@ def test_a_card_that_is_killed_ends_the_waits_of_its_program(ports, name):
 
 
 def test_a_program_that_is_killed_leaves_no_card(forked_sides):
-    with NamespaceStage(StageOptions()) as stage:
-        side = stage.sides[1]
+    with NamespaceTestbed(TestbedOptions()) as testbed:
+        side = testbed.sides[1]
         side.start("trips", {"carrier": "pm with card", "spin": False, "sizes": [4], "counts": [1]})
         side.ready()
         (card,) = map(int, Path(f"/proc/{side.pid}/task/{side.pid}/children").read_text().split())
@@ -140,11 +140,11 @@ def test_a_program_that_is_killed_leaves_no_card(forked_sides):
 
 def test_a_study_plays_its_roles_on_cards(forked_sides):
     shared = {"spin": False, "carrier": "gm with card copied"}
-    with NamespaceStage(StageOptions()) as stage:
+    with NamespaceTestbed(TestbedOptions()) as testbed:
         # The passive side ends with its only message, before which its library imports memory.
-        assert "1000" in stage.run("spin error", carrier="vmmc2 with card", spin=False, durations=[1000])[0]
-        assert stage.run("simultaneous", size=20_000, count=3, **shared)[0]["interval"] > 0
-        found, _ = stage.run("used data", sizes=[4, 4096], counts=[4, 4], numbers=[2, 2], depth=4, **shared)
+        assert "1000" in testbed.run("spin error", carrier="vmmc2 with card", spin=False, durations=[1000])[0]
+        assert testbed.run("simultaneous", size=20_000, count=3, **shared)[0]["interval"] > 0
+        found, _ = testbed.run("used data", sizes=[4, 4096], counts=[4, 4], numbers=[2, 2], depth=4, **shared)
         assert found["points"]["4096"]["central queue"] > 0
-        stage.steer(False)
-        assert stage.run("flood", size=100, count=20, window=4, depth=4, **shared)[0]["interval"] > 0
+        testbed.steer(False)
+        assert testbed.run("flood", size=100, count=20, window=4, depth=4, **shared)[0]["interval"] > 0

@@ -39,16 +39,16 @@ def test_hosts_of_a_simulated_network_talk(pytester, run):
     pytester.makepyfile(
         """
         def test_hello(mxwire_network):
-            stage = mxwire_network("open-mx-1.5", "native-mx", impairment="loss", seed=5)
-            joined = stage.join()
+            testbed = mxwire_network("open-mx-1.5", "native-mx", impairment="loss", seed=5)
+            joined = testbed.join()
             taken = joined.two.receive(5)
             joined.one.send(joined.to_two, b"hello")
             joined.two.took(taken, b"hello")
-            assert stage.clock() > 0 and stage.frames
+            assert testbed.clock() > 0 and testbed.frames
 
         def test_that_fails(mxwire_network):
-            stage = mxwire_network()
-            joined = stage.join()
+            testbed = mxwire_network()
+            joined = testbed.join()
             joined.two.took(joined.two.receive(5), b"hello")
         """
     )
@@ -66,7 +66,7 @@ def test_a_broken_rule_fails_the_test(pytester, run):
             monkeypatch.setattr(OwedAck, "piggyback", lambda self: 0)
             joined = mxwire_network().join()
             joined.one.send(joined.to_two, b"hello")
-            joined.one.side.stage.sleep(0.1)
+            joined.one.side.testbed.sleep(0.1)
         """
     )
     result = run()
@@ -179,9 +179,9 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
         from mxwire.host.perf import MATCH, PerfParameters
         from mxwire.interop.roles import UnexpectedResult
 
-        def begin(stage):
-            end = stage.left.open(7)
-            partner = end.connect(stage.program("perf"))
+        def begin(testbed):
+            end = testbed.left.open(7)
+            partner = end.connect(testbed.program("perf"))
             answer = end.receive(64, 0, 0)
             end.wait(end.send(partner, PerfParameters(3, 0, 1, 2).pack(), MATCH, synchronous=True))
             end.took(answer, b"", match_info=0)

@@ -16,7 +16,7 @@ from mxwire.replay.stateful.script import script_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import PullReply
-from tests.replay.stage import BY_HAND, HOSTS, A, B, live_node, played, script
+from tests.replay.testbed import BY_HAND, HOSTS, A, B, live_node, played, script
 from tests.wire.support import CAPTURES, frames_of, read_capture
 
 HAND_MADE = "the live host is no hand-made peer, and sends fragments and regions as any host does"

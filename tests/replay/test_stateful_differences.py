@@ -21,7 +21,7 @@ from mxwire.replay.stateful.conversation import EndpointPair
 from mxwire.replay.stateful.simulated_play import play_simulated
 from mxwire.wire.codec import codec_of
 from mxwire.wire.packets import FRAME_CLASSES, Announcement, ConnectReply, HostQuery, HostReply, Raw
-from tests.replay.stage import OURS, THEIRS, live_node, played, script
+from tests.replay.testbed import OURS, THEIRS, live_node, played, script
 from tests.wire.support import dialect_of
 
 SHORT = (("mxoe-connect", "A"), ("mxoe-truncated", "A"), ("mxoe-unexpected", "B"), ("omx9000-nack-lib", "A"))

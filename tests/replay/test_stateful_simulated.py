@@ -14,7 +14,7 @@ from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.simulation import Scenario, Simulation
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, omx
-from tests.replay.stage import live_node, played
+from tests.replay.testbed import live_node, played
 
 HOSTS = (bytes.fromhex("020000000000"), bytes.fromhex("020000000100"))
 SCENARIOS = (

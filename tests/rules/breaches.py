@@ -1,6 +1,6 @@
 """For each rule that the judge applies: conversations that break it, and nothing else.
 
-A row is the rule, how bad it is, and a play on a stage whose hosts are connected in both directions (``fresh``: who
+A row is the rule, how bad it is, and a play on a testbed whose hosts are connected in both directions (``fresh``: who
 have never met). All other conduct in a play is right.
 """
 
@@ -13,9 +13,9 @@ from mxwire.rules import CAPTURE, LOST, SENDERS, Vantage
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
-from .stage import KEY, Stage
+from .testbed import KEY, Testbed
 
-Play = Callable[[Stage], None]
+Play = Callable[[Testbed], None]
 STARTED = replace(CAPTURE, from_start=True)
 """A capture that was begun before the endpoints were opened."""
 

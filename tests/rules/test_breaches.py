@@ -9,30 +9,30 @@ from mxwire.rules.chapters.encapsulation import MALFORMED
 from mxwire.rules.registry import RULES
 
 from .breaches import CASES, NOTES
-from .stage import Stage
+from .testbed import Testbed
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_breaks_exactly_this_rule(case):
-    stage = Stage(case.dialect, case.vantage)
+    testbed = Testbed(case.dialect, case.vantage)
     if not case.fresh:
-        stage.connect()
-    assert not stage.found
-    case.play(stage)
-    assert stage.rules == {(case.rule, case.severity)}, "\n".join(map(str, stage.found))
-    found = next(each for each in stage.found if each.rule == case.rule)
-    assert found.frames[-1] <= stage.number and found.expected and found.found
+        testbed.connect()
+    assert not testbed.found
+    case.play(testbed)
+    assert testbed.rules == {(case.rule, case.severity)}, "\n".join(map(str, testbed.found))
+    found = next(each for each in testbed.found if each.rule == case.rule)
+    assert found.frames[-1] <= testbed.number and found.expected and found.found
     assert case.rule in str(found)
 
 
 @pytest.mark.parametrize("case", NOTES, ids=lambda case: case.title)
 def test_known_defects_are_notes(case):
-    stage = Stage(case.dialect, case.vantage)
+    testbed = Testbed(case.dialect, case.vantage)
     if not case.fresh:
-        stage.connect()
-    case.play(stage)
-    assert not stage.rules, "\n".join(map(str, stage.found))
-    assert {each.rule for each in stage.found} == {case.rule}
+        testbed.connect()
+    case.play(testbed)
+    assert not testbed.rules, "\n".join(map(str, testbed.found))
+    assert {each.rule for each in testbed.found} == {case.rule}
 
 
 def test_every_rule_of_the_judge_is_broken_once():
@@ -50,9 +50,9 @@ def test_every_function_is_exercised():
     """A rule with several functions has a play for each."""
     fired = set()
     for case in (*CASES, *NOTES):
-        stage = Stage(case.dialect, case.vantage)
+        testbed = Testbed(case.dialect, case.vantage)
         if not case.fresh:
-            stage.connect()
-        case.play(stage)
-        fired |= stage.judge.fired
+            testbed.connect()
+        case.play(testbed)
+        fired |= testbed.judge.fired
     assert {each.symbol for each in RULES} == fired

@@ -14,19 +14,19 @@ from mxwire.wire.dialect import MXOE, omx
 from tests.frames import QUERY_MAGIC
 from tests.wire.support import CAPTURES, dialect_of, read_capture
 
-from .stage import KEY, MILLISECOND, Stage
+from .testbed import KEY, MILLISECOND, Testbed
 
 DIALECTS = pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
 
 
-def quiet(stage: Stage) -> bool:
-    assert not stage.found, "\n".join(map(str, stage.found))
+def quiet(testbed: Testbed) -> bool:
+    assert not testbed.found, "\n".join(map(str, testbed.found))
     return True
 
 
 @DIALECTS
 def test_one_of_everything(dialect):
-    on = Stage(dialect)
+    on = Testbed(dialect)
     on.send(on.a.announcement(), on.b.query())
     on.send(on.a.name())
     on.connect()
@@ -39,7 +39,7 @@ def test_one_of_everything(dialect):
 
 
 def test_long_transfer_moves_its_window():
-    on = Stage().connect()
+    on = Testbed().connect()
     blocks, total = 40, 40 * MXOE.block_length - 5
     on.send(on.a.rndv(total), *(on.b.pull(total, block) for block in range(4)))
     for block in range(blocks):
@@ -56,7 +56,7 @@ def test_long_transfer_moves_its_window():
 def test_a_lost_number_that_the_receiver_requests_does_not_start_a_stream(from_start):
     """In a capture the first sight of a number may be its retransmission, even if a late CONNECT of the receiver
     requests this very number."""
-    on = Stage(vantage=replace(CAPTURE, from_start=from_start))
+    on = Testbed(vantage=replace(CAPTURE, from_start=from_start))
     on.send(on.a.request(), on.b.reply())
     on.send(on.a.rndv(100, lib_seqnum=2), on.a.tiny(lib_seqnum=3))
     on.send(on.b.request(target_recv_seqnum_start=1), on.a.reply())
@@ -70,7 +70,7 @@ def test_a_lost_number_that_the_receiver_requests_does_not_start_a_stream(from_s
 @pytest.mark.parametrize("both", [True, False], ids=["both", "owner"])
 def test_a_handle_of_another_process_is_not_that_of_the_process_before(both):
     """New processes pull more blocks with a handle that their predecessors used, and repeat a block that is settled."""
-    on = Stage(vantage=CAPTURE).connect()
+    on = Testbed(vantage=CAPTURE).connect()
     total = 16 * MXOE.block_length
 
     def transfer() -> None:
@@ -96,7 +96,7 @@ def test_a_handle_of_another_process_is_not_that_of_the_process_before(both):
 @pytest.mark.rule("R-PUL-03", "R-MEA-21")
 def test_pulls_of_openings_before_the_capture_may_share_a_handle():
     """D-13: both pulls continue, and only their sessions differ."""
-    on = Stage(vantage=CAPTURE)
+    on = Testbed(vantage=CAPTURE)
     on.send(on.b.pull(50_000, session=0x11111111), on.b.pull(60_000, session=0x22222222))
     assert "R-PUL-03" not in {rule for rule, _ in on.rules}
 
@@ -104,7 +104,7 @@ def test_pulls_of_openings_before_the_capture_may_share_a_handle():
 @pytest.mark.rule("R-PUL-01", "R-PUL-13", "R-SND-03")
 def test_sizes_are_not_judged_without_a_known_frame_limit():
     """Hosts with frames of 1500 bytes, read as if they had the usual 9000."""
-    right = Stage(omx(1500)).connect()
+    right = Testbed(omx(1500)).connect()
     right.send(right.a.medium(3000, 0), right.a.medium(3000, 1), right.a.medium(3000, 2), right.b.liback())
     right.large(100_000)
     for known in (True, False):
@@ -115,7 +115,7 @@ def test_sizes_are_not_judged_without_a_known_frame_limit():
 
 
 def test_resent_in_time_with_the_present_acknowledgement():
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.tiny(), on.b.tiny(lib_piggyack=1))
     on.send(on.a.tiny(lib_seqnum=1), after_ms=510)
     on.send(on.a.medium(5000, 0), on.a.medium(5000, 1))
@@ -126,7 +126,7 @@ def test_resent_in_time_with_the_present_acknowledgement():
 
 def test_numbers_wrap():
     """After 14 bits, and differences with them (R-SEQ-01, R-SEQ-02)."""
-    on = Stage().connect()
+    on = Testbed().connect()
     for _ in range(0x4000 + 10):
         on.a.next &= 0x3FFF
         on.b.expected = on.a.next
@@ -138,7 +138,7 @@ def test_numbers_wrap():
 
 
 def test_lost_frames_are_retransmitted():
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.tiny(), delivered_ns=LOST)
     on.send(on.a.tiny())
     on.send(on.a.tiny(lib_seqnum=1), on.a.tiny(lib_seqnum=2), after_ms=510)
@@ -147,7 +147,7 @@ def test_lost_frames_are_retransmitted():
 
 
 def test_a_partner_reopens_its_endpoint():
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.tiny(), on.b.tiny(), on.a.tiny())
     on.b.session, on.b.next, on.b.expected, on.b.connects, on.a.expected = 0x55556666, 1, 1, 0, 1
     on.a.libacks = 0
@@ -162,13 +162,13 @@ def reopen(side, elsewhere):
     """A new opening of a side's endpoint, which a frame to another host shows first."""
     side.reopen()
     side.index_there = 0xFFFF
-    side.stage.send(side.request(dst_mac=elsewhere))
+    side.testbed.send(side.request(dst_mac=elsewhere))
     side.connects, side.index_there = 0, side.peer.index_of_peer
 
 
 @pytest.mark.rule("R-CON-10", "R-EP-02")
 def test_a_request_may_have_reached_the_new_opening_although_the_replies_were_lost():
-    on = Stage(vantage=replace(CAPTURE, from_start=True)).connect()
+    on = Testbed(vantage=replace(CAPTURE, from_start=True)).connect()
     on.send(on.a.tiny(), on.a.request())
     reopen(on.b, b"\x02\0\0\0\0\x0c")
     on.send(on.b.request(), on.a.rndv(5000), on.b.pull(5000), after_ms=100)
@@ -177,7 +177,7 @@ def test_a_request_may_have_reached_the_new_opening_although_the_replies_were_lo
 
 @pytest.mark.rule("R-CON-08", "R-EP-02")
 def test_a_duplicate_of_an_answered_request_introduces_its_sender_to_the_next_opening():
-    on = Stage()
+    on = Testbed()
     on.send(on.a.request(), delivered_ns=on.time_ns, arrivals=2)
     on.send(on.b.reply())
     reopen(on.b, b"\x02\0\0\0\0\x0c")
@@ -192,7 +192,7 @@ def test_a_duplicate_of_an_answered_request_introduces_its_sender_to_the_next_op
 def test_messages_of_two_openings_may_look_alike(vantage):
     """Both count regions and their uses from the start: a NOTIFY of 0 bytes for the message of the one ends nothing of
     the other."""
-    on = Stage(vantage=vantage).connect()
+    on = Testbed(vantage=vantage).connect()
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(2))
     on.a.reopen()
     on.a.rdma_counter = 23
@@ -206,7 +206,7 @@ def test_messages_of_two_openings_may_look_alike(vantage):
 @pytest.mark.rule("R-MEA-14", "R-RDV-01")
 def test_a_message_of_0_bytes_may_look_like_one_of_a_former_opening():
     """Its region is free after its NOTIFY, although that might have been for the other one (seed 30003034)."""
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(3))
     on.a.reopen()
     on.a.rdma_counter = 23
@@ -218,7 +218,7 @@ def test_a_message_of_0_bytes_may_look_like_one_of_a_former_opening():
 @pytest.mark.rule("R-MEA-14", "R-NOT-01")
 def test_one_notify_of_0_bytes_ends_each_refused_message():
     """A second one for the same message is as wrong as ever."""
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.a.nack_pull(2))
     on.a.reopen()
     on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.b.notify(0))
@@ -229,7 +229,7 @@ def test_one_notify_of_0_bytes_ends_each_refused_message():
 
 @pytest.mark.rule("R-MEA-14", "R-NOT-01")
 def test_only_0_bytes_are_excused():
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.rndv(5000), on.b.pull(5000), on.a.nack_pull(2))
     on.a.reopen()
     on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.b.notify(5000))
@@ -239,7 +239,7 @@ def test_only_0_bytes_are_excused():
 @pytest.mark.rule("R-MEA-14", "R-NOT-01")
 def test_the_message_of_a_former_opening_may_have_been_missed():
     """The capture was begun between its RNDV and the end of its sender."""
-    on = Stage(vantage=CAPTURE)
+    on = Testbed(vantage=CAPTURE)
     on.a.index_there = on.b.index_there = 1
     on.send(on.a.tiny(), on.b.tiny())
     on.a.reopen()
@@ -251,7 +251,7 @@ def test_the_message_of_a_former_opening_may_have_been_missed():
 @pytest.mark.parametrize("late_ms", [0, 12, 32])
 def test_timers_of_real_hosts_are_late(late_ms):
     """Also where it is known how often their clock ticks."""
-    on = Stage(vantage=replace(SENDERS, hz=250)).connect()
+    on = Testbed(vantage=replace(SENDERS, hz=250)).connect()
     on.send(on.a.rndv(50_000), on.b.pull(50_000), on.b.pull(50_000, 1))
     for _ in range(3):
         on.send(on.b.pull(50_000), after_ms=1000 + late_ms)
@@ -265,7 +265,7 @@ def test_timers_of_real_hosts_are_late(late_ms):
 @DIALECTS
 def test_first_pulls_out_of_order(dialect):
     """As a busy host sends them: blocks 0, 1, 4, 2, 3, 5; two are requested again when block 4 is complete."""
-    on = Stage(dialect).connect()
+    on = Testbed(dialect).connect()
     total, frames = 9 * dialect.block_length, dialect.frames_per_block
     payload = dialect.reply_payload
 
@@ -285,7 +285,7 @@ def test_first_pulls_out_of_order(dialect):
 
 
 def test_a_host_restarts():
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.tiny())
     on.judge.restarted(on.b.mac)
     on.judge.restarted(b"nobody")
@@ -298,7 +298,7 @@ def test_a_host_restarts():
 
 def test_a_large_message_of_a_former_opening_is_pulled_late():
     """Its sender has gone; the puller does not know yet, and is refused."""
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.rndv(5000))
     former = on.a.session
     on.send(on.a.request(src_session_id=0x77777777, connect_seqnum=0), delivered_ns=LOST)
@@ -308,13 +308,13 @@ def test_a_large_message_of_a_former_opening_is_pulled_late():
 
 def test_a_reply_may_be_refused():
     """The requester was closed in the meantime."""
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.request(), on.b.reply(), on.a.nack(2, 0))
     assert quiet(on)
 
 
 def test_connect_numbers_restart_for_a_restarted_partner():
-    on = Stage()
+    on = Testbed()
     on.send(on.a.request(), on.b.request())
     on.send(on.a.reply(), on.b.request(src_session_id=0x77777777, connect_seqnum=0))
     on.send(on.a.reply(src_session_id=0x77777777, connect_seqnum=0))
@@ -324,7 +324,7 @@ def test_connect_numbers_restart_for_a_restarted_partner():
 
 def test_all_connect_numbers_restart_for_a_restarted_partner():
     """The numbers after 0 as well, with whatever key."""
-    on = Stage()
+    on = Testbed()
     on.send(on.a.request(), on.a.request(app_key=1), on.b.request())
     on.send(on.a.reply(), on.b.request(src_session_id=0x77777777, connect_seqnum=0))
     on.send(on.a.reply(src_session_id=0x77777777, connect_seqnum=0))
@@ -334,7 +334,7 @@ def test_all_connect_numbers_restart_for_a_restarted_partner():
 
 def test_all_connect_numbers_restart_after_a_disconnect():
     """Numbers that were refused then come again, with whatever key (R-CLS-03)."""
-    on = Stage()
+    on = Testbed()
     on.send(on.a.request(), on.a.request(app_key=1), on.b.nack(2, 0), on.b.nack(2, 0))
     on.send(on.a.request(connect_seqnum=0), on.a.request(connect_seqnum=1), after_ms=600)
     assert quiet(on)
@@ -342,14 +342,14 @@ def test_all_connect_numbers_restart_after_a_disconnect():
 
 def test_a_connect_with_a_wrong_key_is_over_once_it_is_answered():
     """Number 0 with another key then belongs to a new count."""
-    on = Stage()
+    on = Testbed()
     on.send(on.a.request(app_key=1), on.b.reply(connect_status_code=11))
     on.send(on.a.request(connect_seqnum=0), after_ms=5000)
     assert quiet(on)
 
 
 def test_a_restarted_host_queries_names_again():
-    on = Stage().connect()
+    on = Testbed().connect()
     for _ in range(2):
         on.send(on.a.query(), delivered_ns=on.time_ns)
         on.send(on.b.name(), delivered_ns=on.time_ns)
@@ -358,7 +358,7 @@ def test_a_restarted_host_queries_names_again():
 
 
 def test_network_duplicates_are_not_retransmissions():
-    on = Stage(vantage=replace(CAPTURE, from_start=True)).connect()
+    on = Testbed(vantage=replace(CAPTURE, from_start=True)).connect()
     first = on.a.tiny()
     on.send(first, first)
     on.send(on.a.medium(5000, 0), on.a.medium(5000, 1), on.a.medium(5000, 0, lib_seqnum=2))
@@ -366,7 +366,7 @@ def test_network_duplicates_are_not_retransmissions():
 
 
 def test_findings_name_the_earlier_frame():
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.tiny())
     on.send(on.a.tiny(b"HELLO", lib_seqnum=1), after_ms=510)
     (found,) = on.found
@@ -396,7 +396,7 @@ def test_no_frame_upsets_the_judge(capture, vantage):
 
 def test_memory_of_a_conversation_is_bounded():
     """One direction without any acknowledgement, far beyond the window."""
-    on = Stage().connect()
+    on = Testbed().connect()
     on.judge.vantage = SENDERS
     raw = on.a.tiny()
     for number in range(2, 30_000):
@@ -416,7 +416,7 @@ def test_short_garbage():
 @pytest.mark.rule("R-RTX-05")
 def test_nothing_counts_as_received_after_a_partner_was_abandoned():
     """An ack at that time has the session number of the former stream, and no meaning."""
-    on = Stage()
+    on = Testbed()
     on.a.expected = on.b.next = 0x4001
     on.connect().send(on.b.tiny(), on.a.liback())
     on.a.session, on.a.connects, on.a.expected = 0x55556666, 0, 0x70F1
@@ -428,7 +428,7 @@ def test_nothing_counts_as_received_after_a_partner_was_abandoned():
 
 @pytest.mark.rule("R-RTX-05")
 def test_connect_numbers_restart_after_a_partner_was_abandoned():
-    on = Stage()
+    on = Testbed()
     on.send(on.a.request(app_key=1))
     on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=0x70F1), after_ms=5000)
     assert quiet(on)
@@ -437,7 +437,7 @@ def test_connect_numbers_restart_after_a_partner_was_abandoned():
 @pytest.mark.rule("R-RTX-05", "R-ACK-01")
 def test_an_abandoned_medium_is_not_missing_later():
     """Its receiver asks for the number behind it, and then acknowledges what comes."""
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.medium(10_000, 0), on.a.medium(10_000, 1, lib_seqnum=1), delivered_ns=LOST)
     on.send(on.b.request(target_recv_seqnum_start=2))
     on.a.connects = 1
@@ -447,7 +447,7 @@ def test_an_abandoned_medium_is_not_missing_later():
 
 
 def test_a_suspended_target_answers_requests_from_before_it_was_abandoned():
-    on = Stage()
+    on = Testbed()
     for start in (1, 0x70F1):
         on.send(on.a.request(connect_seqnum=0, target_recv_seqnum_start=start), after_ms=5000, delivered_ns=on.time_ns)
     on.a.connects = 1
@@ -462,7 +462,7 @@ def test_a_suspended_target_answers_requests_from_before_it_was_abandoned():
 @pytest.mark.parametrize("vantage", [SENDERS, replace(CAPTURE, from_start=True)], ids=["senders", "capture"])
 def test_a_suspended_target_refuses_the_key_of_an_abandoned_connect(vantage):
     """It answers after its requester has connected again, with another key and the same number."""
-    on = Stage(vantage=vantage).connect()
+    on = Testbed(vantage=vantage).connect()
     on.a.connects = 1
     times = {"delivered_ns": on.time_ns} if vantage is SENDERS else {}
     on.send(on.a.request(connect_seqnum=3, app_key=KEY + 1), after_ms=5000, **times)
@@ -474,7 +474,7 @@ def test_a_suspended_target_refuses_the_key_of_an_abandoned_connect(vantage):
 
 @pytest.mark.rule("R-CLS-05", "R-RTX-05")
 def test_number_1_is_expected_after_a_reset_of_an_abandoned_partner():
-    on = Stage()
+    on = Testbed()
     on.a.expected = on.b.next = 0x70F1
     on.connect().send(on.b.tiny(), on.b.tiny(), on.a.liback())
     on.a.expected, on.a.libacks = 0x4001, 0
@@ -485,7 +485,7 @@ def test_number_1_is_expected_after_a_reset_of_an_abandoned_partner():
 
 def test_a_restarted_host_received_the_frames_in_flight():
     """Indexes taught before the restart are forgotten; frames that arrive after it are not."""
-    on = Stage().connect()
+    on = Testbed().connect()
     on.send(on.a.request(), delivered_ns=on.time_ns + 50 * MILLISECOND)
     on.judge.restarted(on.b.mac, on.time_ns + 20 * MILLISECOND)
     on.send(on.b.nack(2, 0), after_ms=50)
@@ -499,7 +499,7 @@ def test_a_restarted_host_received_the_frames_in_flight():
 @pytest.mark.parametrize(("after_ms", "found"), [(200, True), (700, True), (1000, False)])
 def test_a_partner_may_be_abandoned_twice_within_two_retransmissions(after_ms, found):
     """Each time but the first takes two further transmissions at least, and the session number grows by one."""
-    on = Stage(vantage=replace(CAPTURE, from_start=True))
+    on = Testbed(vantage=replace(CAPTURE, from_start=True))
     on.send(on.b.request(target_recv_seqnum_start=0x8001))
     on.send(on.b.request(target_recv_seqnum_start=1), on.b.request(target_recv_seqnum_start=0x8001), after_ms=after_ms)
     assert ("R-SEQ-03" in {rule for rule, _ in on.rules}) is found
@@ -508,7 +508,7 @@ def test_a_partner_may_be_abandoned_twice_within_two_retransmissions(after_ms, f
 @pytest.mark.rule("R-PUL-07", "R-PUL-08")
 def test_a_duplicate_of_a_pull_does_not_count_as_an_early_re_request():
     """The puller may still re-request the block once, as a later one is complete."""
-    on = Stage(vantage=CAPTURE).connect()
+    on = Testbed(vantage=CAPTURE).connect()
     on.send(on.a.rndv(200_000), first := on.b.pull(200_000), on.b.pull(200_000, 1))
     on.send(first, after_ms=0.01)
     on.send(*(on.a.data(200_000, place) for place in range(8, 16)))
@@ -518,6 +518,6 @@ def test_a_duplicate_of_a_pull_does_not_count_as_an_early_re_request():
 
 @pytest.mark.rule("R-HOST-03")
 def test_the_magic_of_queries_is_incremented_when_names_are_cleared():
-    on = Stage()
+    on = Testbed()
     on.send(*(on.a.query(magic=QUERY_MAGIC + cleared) for cleared in range(3)), after_ms=6000)
     assert quiet(on)

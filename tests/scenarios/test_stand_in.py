@@ -1,4 +1,4 @@
-"""The live stage against a stand-in for a real host with a driver, with and without each precaution."""
+"""The live testbed against a stand-in for a real host with a driver, with and without each precaution."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Play = Callable[..., ScenarioOutcome]
 
 
 @pytest.fixture
-def stage() -> Iterator[tuple[MemoryLink, MemoryNetwork]]:
+def testbed() -> Iterator[tuple[MemoryLink, MemoryNetwork]]:
     network = MemoryNetwork()
     link = network.attach(address=US)
     yield link, network
@@ -36,9 +36,9 @@ def stage() -> Iterator[tuple[MemoryLink, MemoryNetwork]]:
 
 
 @pytest.fixture
-def play(stage: tuple[MemoryLink, MemoryNetwork]) -> Iterator[Play]:
+def play(testbed: tuple[MemoryLink, MemoryNetwork]) -> Iterator[Play]:
     """Plays scenarios to one stand-in, which remembers the earlier ones."""
-    link, network = stage
+    link, network = testbed
     stand_in = StandIn(lambda: network.attach(address=HOST), network.attach())
 
     def played(script: Script | str, **options: Any) -> ScenarioOutcome:
@@ -117,9 +117,9 @@ def test_a_refused_call_fails_the_scenario_and_does_not_end_the_run(play: Play) 
     assert outcome.verdict is ScenarioVerdict.FAIL and outcome.reason.startswith("$no was refused: ")
 
 
-def test_an_ack_may_cross_the_call(stage: tuple[MemoryLink, MemoryNetwork], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ack_may_cross_the_call(testbed: tuple[MemoryLink, MemoryNetwork], monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver so slow that the delayed ack leaves before the message: that is not a failure, and none may follow."""
-    link, network = stage
+    link, network = testbed
     stand_in = StandIn(lambda: network.attach(address=HOST), network.attach(), call=(0.012, 0.014))
     monkeypatch.setattr(live_run, "SETTLE", 10_000_000)
     script = load("acks/piggyback")
@@ -133,10 +133,10 @@ def test_an_ack_may_cross_the_call(stage: tuple[MemoryLink, MemoryNetwork], monk
 
 
 def test_the_earliest_time_counts_from_the_beginning_of_a_call(
-    stage: tuple[MemoryLink, MemoryNetwork],
+    testbed: tuple[MemoryLink, MemoryNetwork],
 ) -> None:
     """Closing an endpoint takes longer than a pull's timer may vary (R-MEA-20)."""
-    link, network = stage
+    link, network = testbed
     text = "title: x\nconnected: both\n! receive\n> RNDV msg_length=P\n< PULL\n! stop\n< PULL after 900ms\n"
     stand_in = StandIn(lambda: network.attach(address=HOST), network.attach(), call=(0.3, 0.3))
     try:
@@ -148,14 +148,14 @@ def test_the_earliest_time_counts_from_the_beginning_of_a_call(
 
 @pytest.mark.realtime
 def test_a_frame_that_came_while_the_driver_was_slow_to_answer_is_in_time(
-    stage: tuple[MemoryLink, MemoryNetwork],
+    testbed: tuple[MemoryLink, MemoryNetwork],
 ) -> None:
     class Slow(InThisProcess):
         def ask(self, action: Query) -> Mapping[str, Value] | None:
             time.sleep(0.1)
             return super().ask(action)
 
-    link, network = stage
+    link, network = testbed
     stand_in = StandIn(lambda: network.attach(address=HOST), network.attach())
     try:
         outcome = run_driven(load("medium/one-fragment"), link, Slow(stand_in), MXOE)

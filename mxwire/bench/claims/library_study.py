@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 from mxwire.bench.cost.calibration import varied_costs
 from mxwire.bench.cost.libraries import LINE, WORD
-from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.tables import MYRINET, MYRINET_FITTED, Costs, FittedNumber
+from mxwire.bench.cost.testbed import MODELLED, VirtualTestbed
 from mxwire.bench.logp import BANDWIDTH, LogpStudy
 from mxwire.bench.models.catalogue import COPIED, UNSYNCHRONISED
 from mxwire.bench.models.comparison import ComparisonStudy
 from mxwire.bench.record import VARIED, Measurement, Recording, Series
-from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import StudyOptions
+from mxwire.bench.testbed import StudyTestbed
 
 STUDY: Final = "libraries"
 AM: Final = "gam" + COPIED
@@ -68,10 +68,10 @@ _REFIT_STEPS: Final = 3
 
 def run_libraries(options: StudyOptions) -> Recording:
     """Compute all series, and those that depend on a guess with other values of it."""
-    with VirtualStage(MYRINET) as stage:
-        recording = options.begin(STUDY, stage.conditions)
+    with VirtualTestbed(MYRINET) as testbed:
+        recording = options.begin(STUDY, testbed.conditions)
         recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
-        _compute(stage, recording, options, CARRIERS, SIZES[:_QUICK] if options.quick else SIZES)
+        _compute(testbed, recording, options, CARRIERS, SIZES[:_QUICK] if options.quick else SIZES)
         recording.series.append(_transfers(MYRINET))
     if recording.complete and not options.quick:
         recording.facts[VARIED] = list(_varied(recording, options))
@@ -86,8 +86,8 @@ def _varied(recording: Recording, options: StudyOptions) -> Iterator[dict[str, A
     for name, costs in tables:
         options.progress(f"{STUDY}, with {name}")
         found = Recording(STUDY, recording.conditions)
-        with VirtualStage(costs) as stage:
-            _compute(stage, found, StudyOptions(), VARIED_CARRIERS, JUDGED_SIZES)
+        with VirtualTestbed(costs) as testbed:
+            _compute(testbed, found, StudyOptions(), VARIED_CARRIERS, JUDGED_SIZES)
         yield {"guess": name, "points": found.values()}
     for each in MYRINET.contradicted:
         options.progress(f"{STUDY}, fitted to {each.text}")
@@ -120,11 +120,11 @@ def _transfers(costs: Costs) -> Series:
 
 
 def _compute(
-    stage: StudyStage, recording: Recording, options: StudyOptions, carriers: Sequence[str], sizes: Sequence[int]
+    testbed: StudyTestbed, recording: Recording, options: StudyOptions, carriers: Sequence[str], sizes: Sequence[int]
 ) -> None:
-    LogpStudy(stage, recording, options, tuple(each for each in sizes if each <= _LONGEST), _WINDOW).run(carriers)
+    LogpStudy(testbed, recording, options, tuple(each for each in sizes if each <= _LONGEST), _WINDOW).run(carriers)
     rest = Recording(STUDY, recording.conditions)
-    ComparisonStudy(stage, rest, options, sizes).run(carriers)
+    ComparisonStudy(testbed, rest, options, sizes).run(carriers)
     recording.join(rest)
 
 
@@ -150,27 +150,29 @@ def moved_parameters(carrier: str) -> tuple[tuple[str, ...], ...]:
 
 def _parameters(costs: Costs, carrier: str) -> dict[str, float]:
     """The overheads and the latency of a message in one packet, in ns."""
-    with VirtualStage(costs) as stage:
+    with VirtualTestbed(costs) as testbed:
         run = {"carrier": carrier, "size": _STAGED, "count": _FLOOD, "window": _WINDOW, "depth": _WINDOW, "work": _WORK}
-        sent, received = (stage.run("flood", active_sends=each, **run)[0]["interval"] - _WORK for each in (True, False))
-        found, _ = stage.run("trips", carrier=carrier, sizes=[_STAGED], counts=[_FEW])
+        sent, received = (
+            testbed.run("flood", active_sends=each, **run)[0]["interval"] - _WORK for each in (True, False)
+        )
+        found, _ = testbed.run("trips", carrier=carrier, sizes=[_STAGED], counts=[_FEW])
     return {"o_s": sent, "L": found["points"][str(_STAGED)]["median"] - sent - received, "o_r": received}
 
 
 def numbers_of(costs: Costs) -> dict[FittedNumber, float]:
     """The numbers to which a table was fitted, with what the models find."""
     numbers = {}
-    with VirtualStage(costs) as stage:
+    with VirtualTestbed(costs) as testbed:
         for each in costs.fitted_to:
             carrier, size = each.name.partition(",")[0], int(each.x)
             if each.series == BANDWIDTH:
-                found, _ = stage.run("flood", carrier=carrier, size=size, **_LONG)
+                found, _ = testbed.run("flood", carrier=carrier, size=size, **_LONG)
                 numbers[each] = size / found["interval"] * 1e3
             elif each.series == "g":
                 flood = {"count": _FLOOD, "window": _WINDOW, "depth": _WINDOW}
-                numbers[each] = stage.run("flood", carrier=carrier, size=size, **flood)[0]["interval"] / 1e3
+                numbers[each] = testbed.run("flood", carrier=carrier, size=size, **flood)[0]["interval"] / 1e3
             else:
-                found, _ = stage.run("trips", carrier=carrier, sizes=[size], counts=[_FEW])
+                found, _ = testbed.run("trips", carrier=carrier, sizes=[size], counts=[_FEW])
                 numbers[each] = found["points"][str(size)]["median"] / 1e3
     return numbers
 

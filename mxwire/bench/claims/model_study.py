@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from mxwire.bench.cost.calibration import half_round_trip, refit, varied_costs
-from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.tables import CLOVERTOWN, CLOVERTOWN_1G, COALESCING_10G, MX_FIRMWARE, Costs
+from mxwire.bench.cost.testbed import MODELLED, VirtualTestbed
 from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.imb.patterns import BENCHMARKS, ImbBenchmark, benchmark_by_name
-from mxwire.bench.imb.rank_stage import ModelRanks, RankOptions, RankSurroundings
+from mxwire.bench.imb.rank_testbed import ModelRanks, RankOptions, RankSurroundings
 from mxwire.bench.mtu import MtuStudy, run_mtu
 from mxwire.bench.record import VARIED, Recording
 from mxwire.bench.study import Points, StudyOptions, kept, varied_points
@@ -93,7 +93,7 @@ def _varied_tables() -> Iterator[tuple[str, ModelTables]]:
 
 def run_model(options: StudyOptions) -> Recording:
     """Compute all series, and those that depend on a guess with other values of it."""
-    recording = options.begin(STUDY, VirtualStage(CLOVERTOWN).conditions)
+    recording = options.begin(STUDY, VirtualTestbed(CLOVERTOWN).conditions)
     recording.facts["fitted"] = [asdict(each) for each in CLOVERTOWN_1G.fitted_to]
     points = Points(recording)
     with kept(recording, points):

@@ -1,7 +1,7 @@
 """A live rank as a process: ``python -m mxwire.bench.imb.rank``.
 
-It uses the protocol of the sides of a stage (``bench/worker.py``): the first line of standard input is its setup, each
-further one a role with its parameters, answered by ``ready`` and then by a result or an error. The roles are
+It uses the protocol of the sides of a testbed (``bench/worker.py``): the first line of standard input is its setup,
+each further one a role with its parameters, answered by ``ready`` and then by a result or an error. The roles are
 ``connect``, ``measure`` (a benchmark of IMB), ``open`` (open the communicator from scratch, with other values of the
 setup) and ``play`` (a program of ``bench overlap``; the result has its ``answer``, and by process ``used``: the ns for
 which it has run, and has waited for a processor). The end of the input ends the rank.

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from mxwire.bench.imb.columns import ImbRow
 from mxwire.bench.imb.patterns import ImbBenchmark, repetitions_of
-from mxwire.bench.imb.rank_stage import NAMESPACES, RankOptions, RankProcesses, RankRunner, RankSurroundings
+from mxwire.bench.imb.rank_testbed import NAMESPACES, RankOptions, RankProcesses, RankRunner, RankSurroundings
 from mxwire.bench.record import Measurement, Recording
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
 from mxwire.words import count_of
@@ -51,11 +51,11 @@ class ImbStudy:
 def run_imb(study: ImbStudy, options: StudyOptions) -> Recording:
     """Run the study; Ctrl-C or the end of a rank leaves its recording partial."""
     with ExitStack() as opened:
-        stages = {}
+        testbeds = {}
         for each in study.carriers:
             ranks = study.surroundings.open(replace(each, polling=not options.quick))
-            stages[each.name] = opened.enter_context(ranks)
-        first = next(iter(stages.values()))
+            testbeds[each.name] = opened.enter_context(ranks)
+        first = next(iter(testbeds.values()))
         if first.virtual:
             options = replace(options, rounds=1)
         recording = options.begin(STUDY, first.conditions)
@@ -69,8 +69,8 @@ def run_imb(study: ImbStudy, options: StudyOptions) -> Recording:
                 for length in study.lengths(benchmark):
                     label = f"{benchmark.name}, {count_of(length, 'byte', grouped=True)}"
                     contestants = {
-                        name: _contestant(stage, benchmark, length, study, options, points, name)
-                        for name, stage in stages.items()
+                        name: _contestant(testbed, benchmark, length, study, options, points, name)
+                        for name, testbed in testbeds.items()
                     }
                     turns = Turns(recording, partial(_report, options, label))
                     turns.play(contestants, options.rounds, warm_up=0)
@@ -82,7 +82,7 @@ def _report(options: StudyOptions, label: str, text: str) -> None:
 
 
 def _contestant(
-    stage: RankRunner,
+    testbed: RankRunner,
     benchmark: ImbBenchmark,
     length: int,
     study: ImbStudy,
@@ -99,11 +99,11 @@ def _contestant(
             if study.surroundings.costs is not None:
                 plan.append(1 if options.quick else _MODEL_REPETITIONS)
             else:
-                probe = ImbRow.of(length, stage.measure(benchmark, length, 1, _PROBES, algorithm).times)
+                probe = ImbRow.of(length, testbed.measure(benchmark, length, 1, _PROBES, algorithm).times)
                 fitting = options.operations(probe.most * 1000, _ROUND_NS) if not options.quick else _PROBES
                 enough = max(_PROBES, round(_ROUND_NS / max(probe.most * 1000, 1)))
                 plan.append(min(repetitions_of(length), fitting, enough))
-        measured = stage.measure(benchmark, length, 1, plan[0], algorithm)
+        measured = testbed.measure(benchmark, length, 1, plan[0], algorithm)
         row = ImbRow.of(length, measured.times)
         factor = benchmark.time_factor
         details = {"t_min": row.least * factor, "t_avg": row.mean * factor}

@@ -37,8 +37,8 @@ from mxwire.bench.models.catalogue import (
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import SERIES_CAPTION, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
 from mxwire.bench.roles.patterns import QUEUED
-from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.bench.testbed import StudyTestbed
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text
@@ -99,25 +99,25 @@ def compared(names: Sequence[str], cards: Sequence[str] = ("inline",)) -> list[s
 
 
 def compare_models(
-    stage: StudyStage,
+    testbed: StudyTestbed,
     options: StudyOptions,
     names: Sequence[str] = ("all",),
     sizes: Sequence[int] | None = None,
     cards: Sequence[str] = ("inline",),
 ) -> Recording:
-    """Measure libraries on a stage, their cards in places of :data:`CARDS`, and return the recording."""
-    recording = options.begin(STUDY, stage.conditions)
+    """Measure libraries on a testbed, their cards in places of :data:`CARDS`, and return the recording."""
+    recording = options.begin(STUDY, testbed.conditions)
     carriers = compared(names, cards)
     if any(map(has_card, carriers)):
-        recording.facts[PLACES] = {"sides": stage.placement, "cards": stage.cards}
+        recording.facts[PLACES] = {"sides": testbed.placement, "cards": testbed.cards}
     sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
     # A study replaces the series of its recording when it ends.
     rest = Recording(STUDY, recording.conditions)
     try:
         short = tuple(each for each in sizes if each <= _LONGEST)
         if short:
-            LogpStudy(stage, recording, options, short, _WINDOW).run(carriers)
-        ComparisonStudy(stage, rest, options, sizes).run(carriers)
+            LogpStudy(testbed, recording, options, short, _WINDOW).run(carriers)
+        ComparisonStudy(testbed, rest, options, sizes).run(carriers)
     finally:
         recording.join(rest)
     return recording
@@ -126,15 +126,17 @@ def compare_models(
 class ComparisonStudy:
     """Bandwidths, requests and patterns: the part of the comparison beside LogP. Lengths are in bytes."""
 
-    def __init__(self, stage: StudyStage, recording: Recording, options: StudyOptions, sizes: Sequence[int]) -> None:
-        self._stage = stage
+    def __init__(
+        self, testbed: StudyTestbed, recording: Recording, options: StudyOptions, sizes: Sequence[int]
+    ) -> None:
+        self._testbed = testbed
         self._recording = recording
         self._options = options
         self._sizes = sizes
         self._points = Points(recording)
         self._points.declare("MB/s", BANDWIDTH)
         self._points.declare("µs", BURST, KNEE, *PATTERNS)
-        self._spin = stage.spins and not options.quick
+        self._spin = testbed.spins and not options.quick
         self._ns: dict[tuple[str, int], float] = {}
         """Time per operation in the warm-up, by carrier and size."""
 
@@ -144,24 +146,24 @@ class ComparisonStudy:
         long = [each for each in self._sizes if each > _LONGEST]
         short = [each for each in self._sizes if each <= _LONGEST]
         words = [each for each in self._sizes if each % _SHORTEST == 0]
-        for name in [each for each in carriers if self._stage.can_use(each) is None]:
+        for name in [each for each in carriers if self._testbed.can_use(each) is None]:
             if long:
                 contestants[f"{name}, bandwidths"] = partial(self._bandwidths, name, long)
             if is_model(name) and model_of(name)[0].name in ACTIVE and short:
                 contestants[f"{name}, requests"] = partial(self._requests, name, short)
             # No table has the costs of a program that uses its data.
-            if is_model(name) and not self._stage.virtual:
+            if is_model(name) and not self._testbed.virtual:
                 for carrier in (name, name + COPIED):
                     contestants[f"{carrier}, patterns"] = partial(self._patterns, carrier, words)
         with kept(self._recording, self._points):
-            rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
+            rounds, warm_up = (1, 0) if self._testbed.virtual else (self._options.rounds, self._options.warm_up)
             turns = Turns(self._recording, self._options.progress, self._options.limit)
             turns.play(contestants, rounds, warm_up=warm_up)
 
     def _play(self, role: str, carrier: str, sizes: list[int], **more: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-        active, passive = self._stage.run(role, carrier=carrier, spin=self._spin, sizes=sizes, **more)
+        active, passive = self._testbed.run(role, carrier=carrier, spin=self._spin, sizes=sizes, **more)
         marks = [each for side in (active, passive) for each in round_marks(side, spinning=self._spin)]
-        return active["points"], tuple(dict.fromkeys((*self._stage.marks, *marks)))
+        return active["points"], tuple(dict.fromkeys((*self._testbed.marks, *marks)))
 
     def _count(self, carrier: str, size: int, least: int = _FEWEST) -> int:
         """The number of operations of a part: few, if one takes long or its time is not known yet."""

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from mxwire.interop.result import Case
 from mxwire.interop.roles import Introduction, Role
-from mxwire.interop.stage import Stage
+from mxwire.interop.testbed import Testbed
 from mxwire.simulation.randomness import payload
 from mxwire.wire.dialect import Dialect
 
-Play = Callable[[Stage], None]
+Play = Callable[[Testbed], None]
 Lengths = Callable[[Dialect], Sequence[int]]
 """Function from the dialect of the sender to the message lengths of a case in bytes."""
 

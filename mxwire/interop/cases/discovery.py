@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mxwire.ethernet import mac_text
 from mxwire.interop.cases.definition import CaseGroup
-from mxwire.interop.roles import EndpointAddress, UnexpectedResult, UnplayableCase, stage_wants
-from mxwire.interop.stage import Stage
+from mxwire.interop.roles import EndpointAddress, UnexpectedResult, UnplayableCase, require
+from mxwire.interop.testbed import Testbed
 from mxwire.protocol import LocalProtocolError, Status
 
 CASES = CaseGroup("discovery")
@@ -17,10 +17,10 @@ CASES = CaseGroup("discovery")
     role="nothing",
     introduction="announcements",
 )
-def announcements(stage: Stage) -> None:
+def announcements(testbed: Testbed) -> None:
     """Neither host knows the other. Both announce themselves, and query each other's names. If the right host is
     external, the local one restarts with empty tables."""
-    _find(stage)
+    _find(testbed)
 
 
 @CASES.case(
@@ -30,15 +30,15 @@ def announcements(stage: Stage) -> None:
     introduction="addresses",
     impaired=True,
 )
-def names(stage: Stage) -> None:
+def names(testbed: Testbed) -> None:
     """Each host has the address of the other in its table, without a name. If the right host is
     external, the local one has forgotten its name."""
-    if stage.right_is_controlled:
-        _both_named(stage)
+    if testbed.right_is_controlled:
+        _both_named(testbed)
     else:
-        address = stage.right_address
-        stage.left.node.forget_names()
-        _right_named(stage, address)
+        address = testbed.right_address
+        testbed.left.node.forget_names()
+        _right_named(testbed, address)
 
 
 @CASES.case(
@@ -48,51 +48,51 @@ def names(stage: Stage) -> None:
     lengths=lambda _: (5,),
     answered=True,
 )
-def found_and_connected(stage: Stage) -> None:
+def found_and_connected(testbed: Testbed) -> None:
     """After discovery both connect at once, and exchange a message each."""
-    _find(stage)
-    stage.join().exchange(b"hello")
+    _find(testbed)
+    testbed.join().exchange(b"hello")
 
 
 @CASES.case("an unknown host is not found", "R-DISC-01", role="nothing")
-def unknown_host(stage: Stage) -> None:
+def unknown_host(testbed: Testbed) -> None:
     """A connect to a name that is not in the table is refused at once, and no frame is sent."""
-    end = stage.left.open(1)
+    end = testbed.left.open(1)
     try:
         end.ask(EndpointAddress("unknown:0", 0))
     except LocalProtocolError as error:
-        stage.left.note(f"connect to an unknown host: {error.status.text}")
-        stage_wants(error.status is Status.PEER_NOT_FOUND, f"the connect was refused as {error.status.text}")
+        testbed.left.note(f"connect to an unknown host: {error.status.text}")
+        require(error.status is Status.PEER_NOT_FOUND, f"the connect was refused as {error.status.text}")
     else:
         raise UnexpectedResult("a connect to an unknown host was not refused")
 
 
-def _find(stage: Stage) -> None:
+def _find(testbed: Testbed) -> None:
     """Let the hosts discover each other; if the right one is external, the local one restarts with empty tables."""
-    if stage.right_is_controlled:
-        _both_named(stage)
+    if testbed.right_is_controlled:
+        _both_named(testbed)
         return
-    address = stage.right_address
-    stage.left.reboot()
-    if stage.left.node.peers.by_address(address) is not None:
+    address = testbed.right_address
+    testbed.left.reboot()
+    if testbed.left.node.peers.by_address(address) is not None:
         raise UnplayableCase("the host is configured by address, so it need not announce itself")
-    _right_named(stage, address)
+    _right_named(testbed, address)
 
 
-def _right_named(stage: Stage, address: bytes) -> None:
+def _right_named(testbed: Testbed, address: bytes) -> None:
     def named() -> bool:
-        peer = stage.left.node.peers.by_address(address)
+        peer = testbed.left.node.peers.by_address(address)
         return peer is not None and peer.name is not None
 
-    stage_wants(stage.until(named), f"{mac_text(address)} did not announce its name within {stage.patience:g} s")
+    require(testbed.until(named), f"{mac_text(address)} did not announce its name within {testbed.patience:g} s")
 
 
-def _both_named(stage: Stage) -> None:
-    left, right = stage.sides
+def _both_named(testbed: Testbed) -> None:
+    left, right = testbed.sides
     for one, other in ((left, right), (right, left)):
         name = f"{other.name}:0"
-        found = stage.until(lambda one=one, name=name: one.node.peers.by_name(name) is not None)  # type: ignore[misc]
-        stage_wants(found, f"{one.name} did not learn the name {name} within {stage.patience:g} s")
+        found = testbed.until(lambda one=one, name=name: one.node.peers.by_name(name) is not None)  # type: ignore[misc]
+        require(found, f"{one.name} did not learn the name {name} within {testbed.patience:g} s")
         peer = one.node.peers.by_name(name)
         assert peer is not None
-        stage_wants(peer.address == other.address, f"{one.name} has the name {name} for another address")
+        require(peer.address == other.address, f"{one.name} has the name {name} for another address")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mxwire.interop.cases.definition import CaseGroup, data, of
-from mxwire.interop.roles import stage_wants
-from mxwire.interop.stage import Stage
+from mxwire.interop.roles import require
+from mxwire.interop.testbed import Testbed
 from mxwire.protocol import Defect, Status
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -16,29 +16,29 @@ _KINDS = (20, 100, 5000, 40_000)
 @CASES.case(
     "a synchronous send waits for its receive", "R-SND-01 R-RDV-04 R-MAT-05 R-NOT-01", synchronous=of(0, 44, 5000)
 )
-def synchronous(stage: Stage) -> None:
+def synchronous(testbed: Testbed) -> None:
     """0, 44 and 5000 bytes; each send completes when a receive has matched, and not before."""
-    joined = stage.join()
+    joined = testbed.join()
     for number, length in enumerate((0, 44, 5000)):
         sent = joined.one.send(joined.to_two, data(number, length), number, synchronous=True)
-        if stage.right_is_controlled:
-            stage.sleep(0.05)
-            stage_wants(not sent.done, f"a synchronous send of {length} bytes completed before it was received")
+        if testbed.right_is_controlled:
+            testbed.sleep(0.05)
+            require(not sent.done, f"a synchronous send of {length} bytes completed before it was received")
         posted = joined.two.receive(length, number)
         joined.two.took(posted, data(number, length))
         joined.one.wait(sent)
 
 
 @CASES.case("messages wait for their receives", "R-MAT-02 R-MAT-05", lengths=of(*_KINDS), answered=True)
-def unexpected(stage: Stage) -> None:
+def unexpected(testbed: Testbed) -> None:
     """One message of each kind is sent before a receive is posted, and received in another order, by match info."""
-    for sender, partner, receiver in stage.join().ways():
+    for sender, partner, receiver in testbed.join().ways():
         for number, length in enumerate(_KINDS):
             sender.send(partner, data(number, length), number)
-        stage.sleep(0.1)
+        testbed.sleep(0.1)
         for number, length in reversed(list(enumerate(_KINDS))):
             receiver.took(receiver.receive(length, number), data(number, length))
-        stage.settle()
+        testbed.settle()
 
 
 @CASES.case(
@@ -48,9 +48,9 @@ def unexpected(stage: Stage) -> None:
     answered=True,
     impaired=True,
 )
-def wildcards(stage: Stage) -> None:
+def wildcards(testbed: Testbed) -> None:
     """Exact, masked and open receives are posted; messages go to the first that matches, in the order of sending."""
-    for sender, partner, receiver in stage.join().ways():
+    for sender, partner, receiver in testbed.join().ways():
         masked = receiver.receive(8, 0x100, 0xF00)
         exact = receiver.receive(8, 0x101)
         first, second = (receiver.receive(8, 0, 0) for _ in range(2))
@@ -61,9 +61,9 @@ def wildcards(stage: Stage) -> None:
 
 
 @CASES.case("a short buffer truncates the message", "R-MSC-01 R-RDV-04 R-NOT-02", lengths=of(*_KINDS), whole=False)
-def truncated(stage: Stage) -> None:
+def truncated(testbed: Testbed) -> None:
     """One message of each kind into a buffer of ten bytes: the receive ends as truncated, and so does a large send."""
-    joined = stage.join()
+    joined = testbed.join()
     for number, length in enumerate(_KINDS):
         posted = joined.two.receive(10, number)
         sent = joined.one.send(joined.to_two, data(number, length), number)
@@ -71,16 +71,16 @@ def truncated(stage: Stage) -> None:
         # The receiver of a large message polls before its NOTIFY is acked.
         late = large and joined.two.engine.profile.has(Defect.TRUNCATION_REPORTED_LATE)
         joined.two.took(posted, data(number, length)[:10], Status.SUCCESS if late else Status.MESSAGE_TRUNCATED)
-        reported = large and stage.right_is_controlled
+        reported = large and testbed.right_is_controlled
         joined.one.wait(sent, Status.MESSAGE_TRUNCATED if reported else Status.SUCCESS)
 
 
 @CASES.case("a receive is cancelled", "R-MSC-02 R-MAT-02", lengths=of(8))
-def cancelled(stage: Stage) -> None:
+def cancelled(testbed: Testbed) -> None:
     """The first of two receives is cancelled; the message goes to the second."""
-    joined = stage.join()
+    joined = testbed.join()
     first, second = joined.two.receive(8, 1), joined.two.receive(8, 1)
-    stage_wants(joined.two.engine.cancel(first.request), "an unmatched receive cannot be cancelled")
+    require(joined.two.engine.cancel(first.request), "an unmatched receive cannot be cancelled")
     joined.one.send(joined.to_two, b"for both", 1)
     joined.two.took(second, b"for both")
-    stage_wants(first.request.status is Status.CANCELLED, "the first receive did not end as cancelled")
+    require(first.request.status is Status.CANCELLED, "the first receive did not end as cancelled")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from mxwire.host.perf.parameters import MATCH, PerfParameters
 from mxwire.interop.cases.definition import CaseGroup, data, of
 from mxwire.interop.roles import EndpointAddress
-from mxwire.interop.stage import CaseEndpoint, Stage
+from mxwire.interop.testbed import CaseEndpoint, Testbed
 from mxwire.protocol import Partner
 
 CASES = CaseGroup("measuring")
@@ -25,9 +25,9 @@ AGREEMENT = of(44, 0)
 _LENGTHS = of(*_parameters().lengths())
 
 
-def _measure(stage: Stage, parameters: PerfParameters) -> None:
-    where = stage.program("perf")
-    end = stage.left.open(7)
+def _measure(testbed: Testbed, parameters: PerfParameters) -> None:
+    where = testbed.program("perf")
+    end = testbed.left.open(7)
     partner = _agree(end, where, parameters)
     for length in parameters.lengths():
         for number in range(parameters.warmup + parameters.iterations):
@@ -36,17 +36,17 @@ def _measure(stage: Stage, parameters: PerfParameters) -> None:
             sent = end.send(partner, content, MATCH, synchronous=parameters.synchronous)
             end.wait(sent)
             end.took(answer, content[: parameters.answer_length(length)])
-    stage.settle()
+    testbed.settle()
 
 
-def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) -> None:
+def round_trips(testbed: Testbed, length: int, count: int, cut: Callable[[], None]) -> None:
     """Send ``count`` messages of one length to omx_perf at once, and receive the answers.
 
     ``cut`` is called between agreement and messages. A final message follows once all answers have arrived, because a
     slave forgets its master half a second after its last answer, even if that answer was lost.
     """
-    where = stage.program("perf")
-    end = stage.left.open(7)
+    where = testbed.program("perf")
+    end = testbed.left.open(7)
     partner = _agree(end, where, PerfParameters(iterations=count + 1, warmup=0, start=length, end=length + 1))
     cut()
     for together in (count, 1):
@@ -55,7 +55,7 @@ def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) 
             end.wait(request)
         for number, answer in enumerate(answers):
             end.took(answer, data(number, length))
-    stage.settle()
+    testbed.settle()
 
 
 def _agree(end: CaseEndpoint, where: EndpointAddress, parameters: PerfParameters) -> Partner:
@@ -71,15 +71,15 @@ def _agree(end: CaseEndpoint, where: EndpointAddress, parameters: PerfParameters
     "omx_perf: both directions", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS, answered=True,
     synchronous=AGREEMENT, role="perf", impaired=True,
 )  # fmt: skip
-def perf(stage: Stage) -> None:
+def perf(testbed: Testbed) -> None:
     """Parameters, their acknowledgement, and messages of growing length that are returned."""
-    _measure(stage, _parameters())
+    _measure(testbed, _parameters())
 
 
 @CASES.case(
     "omx_perf: one direction", "R-SND-01 R-CON-12 R-NOT-01", lengths=_LENGTHS,
     synchronous=AGREEMENT, role="perf",
 )  # fmt: skip
-def perf_one_way(stage: Stage) -> None:
+def perf_one_way(testbed: Testbed) -> None:
     """The same with empty answers."""
-    _measure(stage, _parameters(unidirectional=True))
+    _measure(testbed, _parameters(unidirectional=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mxwire.interop.cases.definition import CaseGroup, Lengths, data, of
-from mxwire.interop.stage import Stage
+from mxwire.interop.testbed import Testbed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -33,20 +33,20 @@ def _blocks(dialect: Dialect) -> Sequence[int]:
     return block, block + 1, 4 * block + 1
 
 
-def _echoed(stage: Stage, lengths: Lengths) -> None:
+def _echoed(testbed: Testbed, lengths: Lengths) -> None:
     """Send each length to an application that echoes it."""
-    where = stage.program("echo")
-    end = stage.left.open(5)
+    where = testbed.program("echo")
+    end = testbed.left.open(5)
     partner = end.connect(where)
-    for number, length in enumerate(lengths(stage.left.dialect)):
+    for number, length in enumerate(lengths(testbed.left.dialect)):
         posted = end.receive(length + 1, number)
         end.send(partner, data(number, length), number)
         end.took(posted, data(number, length))
 
 
 def _case(name: str, title: str, rules: str, lengths: Lengths, description: str, *, impaired: bool = False) -> None:
-    def play(stage: Stage) -> None:
-        _echoed(stage, lengths)
+    def play(testbed: Testbed) -> None:
+        _echoed(testbed, lengths)
 
     play.__doc__ = description
     CASES.case(title, rules, name=name, lengths=lengths, answered=True, impaired=impaired)(play)

@@ -13,7 +13,7 @@ from mxwire.rules import CAPTURE, Violation
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.enums import PacketType
 from tests.captures import CAPTURES, batch_of, records_of
-from tests.rules.stage import Stage
+from tests.rules.testbed import Testbed
 
 from .mangling import (
     HARMLESS,
@@ -79,7 +79,7 @@ def test_frames_that_cannot_be_judged_are_noted_with_the_reason() -> None:
 @pytest.mark.rule("R-RDV-01", "R-PUL-03", "R-EP-02")
 def test_causes_behind_their_effects_blame_no_host() -> None:
     """A region and a handle are used again before the NOTIFY, and a session is named before its connect is seen."""
-    on = Stage(vantage=CAPTURE)
+    on = Testbed(vantage=CAPTURE)
     on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.b.tiny())
     on.send(on.a.rndv(4000), on.b.pull(4000), on.a.data(4000, 0), on.b.notify(4000))
     on.send(on.a.rndv(5000), on.b.pull(5000), on.a.data(5000, 0), on.a.data(5000, 1), on.b.notify(5000))
@@ -94,7 +94,7 @@ def test_causes_behind_their_effects_blame_no_host() -> None:
 
 @pytest.mark.rule("R-RTX-02")
 def test_numbers_that_begin_again_before_their_connect_is_seen_are_not_changed_retransmissions() -> None:
-    on = Stage(vantage=CAPTURE)
+    on = Testbed(vantage=CAPTURE)
     on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.a.tiny(b"first"), on.b.liback())
     on.send(on.b.request(target_recv_seqnum_start=1), on.a.reply(), after_ms=600)
     on.send(on.a.tiny(b"other", lib_seqnum=1))

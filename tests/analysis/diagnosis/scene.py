@@ -1,4 +1,4 @@
-"""Hosts on a stage whose frames are recorded instead of judged: captures for the diagnoses."""
+"""Hosts on a testbed whose frames are recorded instead of judged: captures for the diagnoses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.packets import Frame
 from tests.captures import write_capture
-from tests.rules.stage import MILLISECOND, Side, Stage
+from tests.rules.testbed import MILLISECOND, Side, Testbed
 
 RESEND_MS = 504.0
 START_NS = 1_700_000_000_000_000_000
 
 
-class Scene(Stage):
-    """The stage of the rules, recorded as a capture; it starts with ``a`` and ``b``, and ``host`` adds others."""
+class Scene(Testbed):
+    """The testbed of the rules, recorded as a capture; it starts with ``a`` and ``b``, and ``host`` adds others."""
 
     def __init__(self, dialect: Dialect = MXOE) -> None:
         super().__init__(dialect)

@@ -8,8 +8,8 @@ import pytest
 
 from mxwire.bench.channels.carriers import check_carrier, open_channel
 from mxwire.bench.channels.channel import ChannelSetup
-from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import MYRINET
+from mxwire.bench.cost.testbed import VirtualTestbed
 from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED, has_card
 from mxwire.bench.models.comparison import (
     BURST,
@@ -23,8 +23,8 @@ from mxwire.bench.models.comparison import (
     idle_time,
 )
 from mxwire.bench.models.vmmc2 import VmmcPort
-from mxwire.bench.stage import MemoryStage, StageError
 from mxwire.bench.study import StudyOptions
+from mxwire.bench.testbed import MemoryTestbed, TestbedError
 from mxwire.errors import MxwireError
 from mxwire.report.document import plain
 
@@ -32,16 +32,16 @@ from mxwire.report.document import plain
 @pytest.mark.parametrize("suffix", ["", " copied"])
 @pytest.mark.parametrize("name", MODELS)
 def test_messages_pass_through_a_link_as_they_were_sent(name, suffix):
-    with MemoryStage() as stage:
-        found, _ = stage.run("trips", carrier=name + suffix, spin=False, sizes=[4, 5000], counts=[3, 3])
+    with MemoryTestbed() as testbed:
+        found, _ = testbed.run("trips", carrier=name + suffix, spin=False, sizes=[4, 5000], counts=[3, 3])
     assert {size: each["count"] for size, each in found["points"].items()} == {"4": 3, "5000": 3}
     assert found["frames"]["sent"] >= 6
 
 
 def test_a_comparison_has_all_series_of_the_study():
     names = ["gam", "vmmc2"]
-    with MemoryStage() as stage:
-        recording = compare_models(stage, StudyOptions.of(1, True), names, (4, 65536))
+    with MemoryTestbed() as testbed:
+        recording = compare_models(testbed, StudyOptions.of(1, True), names, (4, 65536))
     assert recording.complete, recording.remarks
     by = {each.name: set(each.contestants()) for each in recording.series}
     assert {"gam", "vmmc2", "null"} <= by["RTT/2"]
@@ -89,10 +89,13 @@ def test_cards_in_another_process_are_carriers_of_models_only():
     assert has_card(check_carrier("pm with card copied")) and not has_card("pm copied")
     with pytest.raises(MxwireError, match=r"no place for a card is called 'proces' \(did you mean process"):
         compared(["gam"], ["proces"])
-    with MemoryStage() as stage, pytest.raises(MxwireError, match="null with card: not applicable: not on a network"):
-        compare_models(stage, StudyOptions.of(1, True), ["null"], (4,), ["process"])
-    with VirtualStage(MYRINET) as stage:
-        assert "modelled in virtual time" in stage.can_use("pm with card")
+    with (
+        MemoryTestbed() as testbed,
+        pytest.raises(MxwireError, match="null with card: not applicable: not on a network"),
+    ):
+        compare_models(testbed, StudyOptions.of(1, True), ["null"], (4,), ["process"])
+    with VirtualTestbed(MYRINET) as testbed:
+        assert "modelled in virtual time" in testbed.can_use("pm with card")
 
 
 def test_a_card_that_cannot_open_its_interface_is_an_error_of_its_program():
@@ -108,8 +111,8 @@ def test_models_are_carriers_and_unknown_ones_suggest_the_nearest():
 
 
 def test_patterns_need_a_model():
-    with MemoryStage() as stage, pytest.raises(MxwireError, match="ring is not a model"):
-        stage.run("used data", carrier="ring", spin=False, sizes=[4], counts=[1], numbers=[1])
+    with MemoryTestbed() as testbed, pytest.raises(MxwireError, match="ring is not a model"):
+        testbed.run("used data", carrier="ring", spin=False, sizes=[4], counts=[1], numbers=[1])
 
 
 def test_a_pattern_detects_data_that_change_before_they_are_sent(monkeypatch):
@@ -119,38 +122,38 @@ def test_a_pattern_detects_data_that_change_before_they_are_sent(monkeypatch):
         return offer(port, memoryview(bytes(len(data))) if len(data) > 64 else data)
 
     options = {"carrier": "vmmc2", "spin": False, "sizes": [4096], "counts": [3], "numbers": [2]}
-    with MemoryStage() as stage:
-        stage.run("used data", **options)
+    with MemoryTestbed() as testbed:
+        testbed.run("used data", **options)
         monkeypatch.setattr(VmmcPort, "offer", offer_other_data)
-        with pytest.raises(StageError, match="data of 4096 bytes were changed"):
-            stage.run("used data", **options)
+        with pytest.raises(TestbedError, match="data of 4096 bytes were changed"):
+            testbed.run("used data", **options)
 
 
 def test_long_messages_of_a_library_without_flow_control_are_not_lost():
     """No more is in flight than the rings hold: a burst of 16 messages of a MiB would lose frames, and take seconds."""
-    with MemoryStage() as stage:
-        recording = compare_models(stage, StudyOptions.of(1, True), ["null"], (1 << 20,))
+    with MemoryTestbed() as testbed:
+        recording = compare_models(testbed, StudyOptions.of(1, True), ["null"], (1 << 20,))
     assert recording.complete and not recording.remarks
     assert [len(each.measurements) for each in recording.series if each.name in PATTERNS] == [2, 2]
 
 
 def test_no_round_begins_after_the_limit_and_all_contestants_have_the_same_number():
-    with MemoryStage() as stage:
-        recording = compare_models(stage, replace(StudyOptions.of(3, True), limit=0.0), ["pm"], (4, 65536))
+    with MemoryTestbed() as testbed:
+        recording = compare_models(testbed, replace(StudyOptions.of(3, True), limit=0.0), ["pm"], (4, 65536))
     assert not recording.complete
     assert recording.remarks == ["1 of 3 rounds: they took more than 0 s"] * 2
     assert {len(each.samples) for series in recording.series for each in series.measurements} == {1}
 
 
 def test_two_senders_of_pm_do_not_wait_for_buffers_that_both_hold():
-    with MemoryStage() as stage:
-        found, _ = stage.run("simultaneous", carrier="pm", spin=False, size=1 << 20, count=3, depth=2)
+    with MemoryTestbed() as testbed:
+        found, _ = testbed.run("simultaneous", carrier="pm", spin=False, size=1 << 20, count=3, depth=2)
     assert found["interval"] > 0
 
 
 def test_the_comparison_runs_in_virtual_time():
-    with VirtualStage(MYRINET) as stage:
-        recording = compare_models(stage, StudyOptions(), ["gam", "pm"], (4, 16384))
+    with VirtualTestbed(MYRINET) as testbed:
+        recording = compare_models(testbed, StudyOptions(), ["gam", "pm"], (4, 16384))
     assert recording.complete and not recording.remarks
     assert {"gam, simultaneous", "pm, ping-pong", "null, unidirectional"} <= {
         each.name for each in recording.named("bandwidth").measurements if each.parameters["size"] == 16384

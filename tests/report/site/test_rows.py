@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mxwire.analysis.fate import LOST, Fate
 from mxwire.interop.recorded_frames import fates
-from mxwire.interop.stage import RecordedFrame
+from mxwire.interop.testbed import RecordedFrame
 from mxwire.report.exchange import (
     MOST_ROWS,
     MOST_ROWS_WHOLE,

@@ -1,4 +1,4 @@
-"""Stages of ranks with one API: in two namespaces, on two machines, or on modelled hosts in virtual time."""
+"""Testbeds of ranks with one API: in two namespaces, on two machines, or on modelled hosts in virtual time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from mxwire.bench.cost.hosts import ModelHostOptions
 from mxwire.bench.cost.processor import ModelCore
-from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import Costs
+from mxwire.bench.cost.testbed import VirtualTestbed
 from mxwire.bench.imb.carriers import RankSetup, tuned_host
 from mxwire.bench.imb.patterns import ImbBenchmark
 from mxwire.bench.imb.rank import MODULE
-from mxwire.bench.remote import RANK, RemoteStage
+from mxwire.bench.remote import RANK, RemoteTestbed
 from mxwire.bench.roles.common import IP_ADDRESSES
-from mxwire.bench.stage import NamespaceStage, ProcessSide, StageError, StageOptions, StudySide
 from mxwire.bench.study import round_marks
+from mxwire.bench.testbed import NamespaceTestbed, ProcessSide, StudySide, TestbedError, TestbedOptions
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.lab.machine import available_processors, compiled_folder, placement
@@ -99,7 +99,7 @@ class RankRunner(ABC):
         """Run a benchmark in all ranks. Raises :class:`~mxwire.errors.MxwireError` if a rank fails."""
 
 
-class ModelRanks(VirtualStage, RankRunner):
+class ModelRanks(VirtualTestbed, RankRunner):
     """Ranks in virtual time; ``costs`` is the table of all hosts, or one table per host."""
 
     def __init__(self, options: RankOptions, costs: Costs | tuple[Costs, Costs]) -> None:
@@ -134,7 +134,7 @@ class RankProcesses(RankRunner):
 
     def __init__(self, options: RankOptions) -> None:
         if options.ranks > RANKS_MAXIMUM:
-            raise StageError(f"{options.ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}")
+            raise TestbedError(f"{options.ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}")
         self.rank_options = options
         self._ranks: list[StudySide] = []
         self.spinning = False
@@ -188,22 +188,22 @@ class RankProcesses(RankRunner):
         return RankTimes([each["times"] for each in took_part], frames, tuple(sorted(marks)))
 
 
-class LiveRanks(NamespaceStage, RankProcesses):
+class LiveRanks(NamespaceTestbed, RankProcesses):
     """Ranks in two namespaces.
 
-    Raises :class:`~mxwire.bench.stage.StageError` if they cannot be started.
+    Raises :class:`~mxwire.bench.testbed.TestbedError` if they cannot be started.
     """
 
     def __init__(self, options: RankOptions, steered: bool = True, package: Path | None = None) -> None:
         reason = namespaces_refusal()
         if reason is not None:
-            raise StageError(reason)
+            raise TestbedError(reason)
         RankProcesses.__init__(self, options)
         self.spinning = options.polling and options.ranks <= len(available_processors())
         # Kernels without netem cannot delay frames, but a host that does not share its link can.
         self._own_delay = options.delay if options.over == "mx" and options.ranks == 2 else 0.0
         delay = 0.0 if self._own_delay else options.delay
-        NamespaceStage.__init__(self, StageOptions(options.link_mtu, steered, delay, options.offloads, package))
+        NamespaceTestbed.__init__(self, TestbedOptions(options.link_mtu, steered, delay, options.offloads, package))
 
     def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:
         self.addresses = addresses
@@ -238,7 +238,7 @@ class LiveRanks(NamespaceStage, RankProcesses):
         return self._play("play", {"program": program, "slept": slept} | parameters)
 
 
-class RemoteRanks(RemoteStage, RankProcesses):
+class RemoteRanks(RemoteTestbed, RankProcesses):
     """Ranks on this machine and on another one, which runs ``mxwire bench serve``.
 
     Hosts of mxwire with different dialects cannot share an interface, so the ranks of a dialect start at their first
@@ -250,16 +250,16 @@ class RemoteRanks(RemoteStage, RankProcesses):
     def __init__(self, options: RankOptions, interface: str, address: bytes | None, package: Path | None) -> None:
         RankProcesses.__init__(self, options)
         if options.over == "mx" and options.delay and options.ranks != 2:
-            raise StageError("between two machines, frames can be delayed for 2 ranks only")
+            raise TestbedError("between two machines, frames can be delayed for 2 ranks only")
         if options.over == "tcp" and (options.delay or options.offloads is not None):
-            raise StageError("between two machines neither the delay of TCP nor its offloads can be changed")
-        RemoteStage.__init__(self, interface, address, package)
+            raise TestbedError("between two machines neither the delay of TCP nor its offloads can be changed")
+        RemoteTestbed.__init__(self, interface, address, package)
 
     def _start(self) -> None:
         options = self.rank_options
         reason = self.can_use(options.dialect if options.over == "mx" else "tcp")
         if reason is not None:
-            raise StageError(f"{options.name}: {reason}")
+            raise TestbedError(f"{options.name}: {reason}")
         sides = [_side(rank, options) for rank in range(options.ranks)]
         here, there = len(available_processors()), int(self.about["processors"])
         self.spinning = options.polling and sides.count(0) <= here and sides.count(1) <= there

@@ -1,6 +1,6 @@
-"""Stages: two hosts and the link between them, simulated or live, with one interface.
+"""Testbeds: two hosts and the link between them, simulated or live, with one interface.
 
-A case is a plain function that calls endpoints and waits. While it waits, the stage drives both hosts: simulated ones
+A case is a plain function that calls endpoints and waits. While it waits, the testbed drives both hosts: simulated ones
 in virtual time, live ones in real time. Each case is therefore written once.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from mxwire.interop.roles import EndpointAddress, Role, UnexpectedResult, UnplayableCase, WaitTimeout, stage_wants
+from mxwire.interop.roles import EndpointAddress, Role, UnexpectedResult, UnplayableCase, WaitTimeout, require
 from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, EventKind, Node, Partner, Profile, Request, Status
 from mxwire.simulation.inventory import idle
 from mxwire.units import SECOND
@@ -52,7 +52,7 @@ class EventLog:
             self.left_out += 1
 
 
-class Stage(ABC):
+class Testbed(ABC):
     """Two hosts and a link. ``patience`` is the time in seconds, by their clock, that a case waits for an event."""
 
     live: ClassVar[bool] = False
@@ -60,32 +60,32 @@ class Stage(ABC):
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
         self.started = 0
-        """Time of the start, on the stage's clock."""
+        """Time of the start, on the testbed's clock."""
         self.frames: list[RecordedFrame] = []
         """All frames, as transmitted."""
         self.events = EventLog()
         self.reboots: list[tuple[int, bytes]] = []
         """Restarts of hosts: number of frames before each, and address."""
-        self.reports: list[tuple[StageSide, Event]] = []
+        self.reports: list[tuple[TestbedSide, Event]] = []
         """Events of the engines about peers and partners."""
         self.applications: list[SideProgram] = []
         self.roles: dict[Role, EndpointAddress] = {}
         """Programs running on the right host, with their addresses."""
 
-    _hosts: Sequence[StageSide]
+    _hosts: Sequence[TestbedSide]
 
     @property
-    def sides(self) -> tuple[StageSide, ...]:
+    def sides(self) -> tuple[TestbedSide, ...]:
         """The hosts of mxwire."""
         return tuple(self._hosts)
 
     @property
-    def left(self) -> StageSide:
+    def left(self) -> TestbedSide:
         """The initiator."""
         return self._hosts[0]
 
     @property
-    def right(self) -> StageSide:
+    def right(self) -> TestbedSide:
         """The responder; raises :class:`UnplayableCase` if it is external."""
         if len(self._hosts) < 2:
             raise UnplayableCase("the case must control both hosts, and the one on the right is external")
@@ -129,7 +129,7 @@ class Stage(ABC):
         """Return whether a frame of a type was sent after the first ``since`` frames."""
         return any(each.frame[TYPE_OFFSET] == packet_type for each in self.frames[since:])
 
-    def schedule_turn(self, time: int) -> None:  # noqa: B027 - a live stage looks at its applications often enough
+    def schedule_turn(self, time: int) -> None:  # noqa: B027 - a live testbed looks at its applications often enough
         """Have the applications driven at ``time`` on the clock, even if there is no other event then."""
 
     @abstractmethod
@@ -241,11 +241,11 @@ class JoinedEndpoints:
             receiver.took(posted, content)
 
 
-class StageSide(ABC):
-    """One host of mxwire on a stage."""
+class TestbedSide(ABC):
+    """One host of mxwire on a testbed."""
 
-    def __init__(self, stage: Stage, name: str, profile: Profile, dialect: Dialect) -> None:
-        self.stage = stage
+    def __init__(self, testbed: Testbed, name: str, profile: Profile, dialect: Dialect) -> None:
+        self.testbed = testbed
         self.name = name
         """Host name, without the number of the interface."""
         self.profile = profile
@@ -273,12 +273,12 @@ class StageSide(ABC):
 
     def reboot(self) -> None:
         """Restart without state: all endpoints are gone."""
-        stage = self.stage
+        testbed = self.testbed
         self.note("restarts")
         self.ends.clear()
-        stage.applications = [each for each in stage.applications if each not in self.applications]
+        testbed.applications = [each for each in testbed.applications if each not in self.applications]
         self.boot()
-        stage.reboots.append((len(stage.frames), self.address))
+        testbed.reboots.append((len(testbed.frames), self.address))
         self.push()
 
     def open(self, number: int, key: int = DEFAULT_KEY) -> CaseEndpoint:
@@ -290,7 +290,7 @@ class StageSide(ABC):
 
     def note(self, text: str) -> None:
         """Record an action or observation of this host's application."""
-        self.stage.note(f"{self.name}: {text}")
+        self.testbed.note(f"{self.name}: {text}")
 
     def heard(self, event: Event) -> None:
         """Handle an event of the engine about peers and partners."""
@@ -298,15 +298,15 @@ class StageSide(ABC):
             self.note(f"{event.peer.name} has announced its name")
         elif event.kind in (EventKind.PARTNER_LOST, EventKind.PARTNER_RESTARTED, EventKind.UNDELIVERED):
             self.note(event.kind.value)
-        self.stage.reports.append((self, event))
+        self.testbed.reports.append((self, event))
 
 
 class CaseEndpoint:
     """An open endpoint, as used by cases. Only :meth:`connect`, :meth:`wait` and :meth:`ended` wait."""
 
-    def __init__(self, side: StageSide, engine: EngineEndpoint) -> None:
+    def __init__(self, side: TestbedSide, engine: EngineEndpoint) -> None:
         self.side = side
-        self.stage = side.stage
+        self.testbed = side.testbed
         self.engine = engine
         self.number = engine.number
 
@@ -351,9 +351,9 @@ class CaseEndpoint:
         """
         inner = request.request if isinstance(request, PostedReceiveBuffer) else request
         what = what or f"{inner.kind.value} of {_size(request)}"
-        if not self.stage.until(lambda: inner.done):
+        if not self.testbed.until(lambda: inner.done):
             self.side.note(f"{what} did not complete")
-            raise WaitTimeout(f"{self.side.name}: {what} did not complete within {self.stage.patience:g} s")
+            raise WaitTimeout(f"{self.side.name}: {what} did not complete within {self.testbed.patience:g} s")
         assert inner.status is not None
         self.side.note(f"{what}: {inner.status.text}")
         if status is not None and inner.status is not status:
@@ -374,19 +374,19 @@ class CaseEndpoint:
         """
         request = self.wait(taken, status)
         name, length = self.side.name, len(taken.data)
-        stage_wants(length == len(data), f"{name}: received {count_of(length, 'byte')} instead of {len(data)}")
+        require(length == len(data), f"{name}: received {count_of(length, 'byte')} instead of {len(data)}")
         if match_info is not None:
             found = request.match_info
-            stage_wants(found == match_info, f"{name}: received match info {found:#x} instead of {match_info:#x}")
-        if self.stage.returns_content(request.partner):
-            stage_wants(taken.data == data, f"{name}: received {count_of(length, 'byte')}, but not the ones sent")
+            require(found == match_info, f"{name}: received match info {found:#x} instead of {match_info:#x}")
+        if self.testbed.returns_content(request.partner):
+            require(taken.data == data, f"{name}: received {count_of(length, 'byte')}, but not the ones sent")
 
     def pause(self, paused: bool = True) -> None:
         """Suspend the application, so that only the card works (R-GEN-01); with ``paused`` False, resume it."""
         self.engine.progressing = not paused
         self.side.note("is suspended" if paused else "resumes")
         if not paused:
-            self.engine.progress(self.stage.clock())
+            self.engine.progress(self.testbed.clock())
             self.side.push()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The live stage: hosts on interfaces of this machine, driven by one thread, so that cases run as in a simulation.
+"""The live testbed: hosts on interfaces of this machine, driven by one thread, so that cases run as in a simulation.
 
 Links of mxwire apply the impairments: the frames that a case drops, and the seeded faults.
 """
@@ -16,7 +16,7 @@ from mxwire.frames import FrameBatch
 from mxwire.host.host import BaseHost
 from mxwire.interop.impairments import Cut, CuttingLink, Treatment
 from mxwire.interop.roles import EndpointAddress, HostSetup, Introduction, Role, UnexpectedResult
-from mxwire.interop.stage import EventLog, RecordedFrame, Stage, StageSide
+from mxwire.interop.testbed import EventLog, RecordedFrame, Testbed, TestbedSide
 from mxwire.link import FaultyLink, Link
 from mxwire.protocol import Node
 from mxwire.units import SECOND
@@ -54,7 +54,7 @@ class ExternalPeer:
     """Restarts the program with a role, for a reason."""
 
 
-class LiveStage(Stage):
+class LiveTestbed(Testbed):
     """One or two hosts of mxwire on links; with one, the left host plays against an external host.
 
     ``links`` are closed at the end. Raises :class:`~mxwire.errors.MxwireError` if a dialect does not fit the MTU of a
@@ -247,12 +247,12 @@ def _treated(link: Link, treatment: Treatment, seed: int, *, both: bool) -> Link
     return link if treatment.name == "none" else FaultyLink(link, seed=seed, sending=faults)
 
 
-class LiveSide(StageSide):
+class LiveSide(TestbedSide):
     """A host of mxwire on a link."""
 
     def __init__(
         self,
-        stage: LiveStage,
+        testbed: LiveTestbed,
         casting: HostSetup,
         link: CuttingLink,
         known: dict[str | bytes, str | None],
@@ -260,8 +260,8 @@ class LiveSide(StageSide):
         announce: bool,
         seed: str,
     ) -> None:
-        super().__init__(stage, casting.name, casting.profile, casting.dialect)
-        self._live_stage = stage
+        super().__init__(testbed, casting.name, casting.profile, casting.dialect)
+        self._live_testbed = testbed
         self.link = link
         self._known, self._announce, self._seed = known, announce, seed
         self._boots = 0
@@ -291,7 +291,7 @@ class LiveSide(StageSide):
             rng=Random(f"{self._seed}/{self._boots}"),
         )
         self.core = hosting.core
-        self.core.observers.append(self._live_stage.seen)
+        self.core.observers.append(self._live_testbed.seen)
 
     def push(self) -> None:
         """Transmit the frames queued by a call."""

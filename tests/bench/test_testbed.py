@@ -1,4 +1,4 @@
-"""Stages: roles on two sides, in memory here; those in namespaces are tested in tests/live."""
+"""Testbeds: roles on two sides, in memory here; those in namespaces are tested in tests/live."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mxwire.bench.channels.carriers import check_carrier
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.processors import SpinWork, read_use
 from mxwire.bench.record import Conditions, Recording
-from mxwire.bench.stage import MemoryStage, ProcessSide, SideLostError, StageError, open_stage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.bench.testbed import MemoryTestbed, ProcessSide, SideLostError, TestbedError, open_testbed
 from mxwire.bench.worker import RoleError, SideSetup, check_parameters
 from mxwire.errors import MxwireError
 from mxwire.lab import machine
@@ -21,8 +21,8 @@ from mxwire.lab.machine import pin
 
 @pytest.mark.parametrize("carrier", ["ring", "mxoe", "omx:9000"])
 def test_trips_have_the_frames_that_their_messages_need(carrier):
-    with MemoryStage() as stage:
-        active, passive = stage.run("trips", carrier=carrier, spin=False, sizes=[0, 20000], counts=[10, 10])
+    with MemoryTestbed() as testbed:
+        active, passive = testbed.run("trips", carrier=carrier, spin=False, sizes=[0, 20000], counts=[10, 10])
     assert set(active["points"]) == {"0", "20000"}
     assert all(0 < each["least"] <= each["median"] <= each["p99"] for each in active["points"].values())
     per_message = {"ring": 3, "mxoe": 5, "omx:9000": 3}[carrier]
@@ -37,25 +37,25 @@ def test_trips_have_the_frames_that_their_messages_need(carrier):
 @pytest.mark.parametrize("carrier", ["ring", "mxoe"])
 @pytest.mark.parametrize(("count", "window"), [(5, 2), (40, 8), (41, 8), (39, 8), (30, 7), (3, 1)])
 def test_floods_of_any_length_return_all_credit(carrier, count, window):
-    with MemoryStage() as stage:
+    with MemoryTestbed() as testbed:
         for active_sends in (True, False):
             parameters = {"size": 100, "count": count, "window": window, "active_sends": active_sends, "depth": window}
-            active, passive = stage.run("flood", carrier=carrier, spin=False, **parameters)
+            active, passive = testbed.run("flood", carrier=carrier, spin=False, **parameters)
             assert active["interval"] > 0 and "interval" not in passive
             # A barrier follows on the same channel: no credit was left over.
 
 
 def test_the_other_roles_measure_something():
-    with MemoryStage() as stage:
+    with MemoryTestbed() as testbed:
         shared = {"carrier": "mxoe", "spin": False, "size": 100}
-        assert stage.run("parametrised", number=5, gap=0, repetitions=3, depth=8, **shared)[0]["median"] > 0
-        assert stage.run("arrived", wait=1000, repetitions=3, **shared)[0]["median"] > 0
-        assert stage.run("simultaneous", count=3, **shared)[0]["interval"] > 0
-        assert set(stage.run("spin error", carrier="ring", spin=False, durations=[50_000])[0]) == {"50000", "lost"}
+        assert testbed.run("parametrised", number=5, gap=0, repetitions=3, depth=8, **shared)[0]["median"] > 0
+        assert testbed.run("arrived", wait=1000, repetitions=3, **shared)[0]["median"] > 0
+        assert testbed.run("simultaneous", count=3, **shared)[0]["interval"] > 0
+        assert set(testbed.run("spin error", carrier="ring", spin=False, durations=[50_000])[0]) == {"50000", "lost"}
 
 
 def test_lost_messages_are_repeated_and_counted(monkeypatch):
-    with MemoryStage() as stage:
+    with MemoryTestbed() as testbed:
         results = iter([SilenceError("no message"), ({"points": {}}, {})])
 
         def play(*_):
@@ -64,11 +64,11 @@ def test_lost_messages_are_repeated_and_counted(monkeypatch):
                 raise found
             return found
 
-        monkeypatch.setattr(stage, "_run", play)
-        assert stage.run("trips")[0]["lost"] == 1 and stage.lost == 1
-        monkeypatch.setattr(stage, "_run", lambda *_: (_ for _ in ()).throw(SilenceError("no message")))
+        monkeypatch.setattr(testbed, "_run", play)
+        assert testbed.run("trips")[0]["lost"] == 1 and testbed.lost == 1
+        monkeypatch.setattr(testbed, "_run", lambda *_: (_ for _ in ()).throw(SilenceError("no message")))
         with pytest.raises(SilenceError):
-            stage.run("trips")
+            testbed.run("trips")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_lost_messages_are_repeated_and_counted(monkeypatch):
     ],
 )
 def test_impossible_requests_are_refused(role, parameters):
-    with MemoryStage() as stage, pytest.raises(StageError) as error:
-        stage.run(role, **parameters)
+    with MemoryTestbed() as testbed, pytest.raises(TestbedError) as error:
+        testbed.run(role, **parameters)
     assert "\n" not in str(error.value)
 
 
@@ -113,14 +113,14 @@ def test_a_side_reports_errors_of_a_role_and_continues():
     side = ProcessSide(SideSetup("", active=False))
     for _ in range(2):
         side.start("trips", {"carrier": "tcp", "sizes": [0], "counts": [1]})
-        with pytest.raises(StageError, match="tcp needs an IPv4 address"):
+        with pytest.raises(TestbedError, match="tcp needs an IPv4 address"):
             side.ready()
     side.close()
 
 
 def test_without_root_the_reason_is_given_beforehand(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(StageError, match="needs root"), open_stage():
+    with pytest.raises(TestbedError, match="needs root"), open_testbed():
         pass
 
 
@@ -166,7 +166,7 @@ def test_points_keep_one_sample_per_round_and_the_marks_of_rounds():
     assert measured.counts == {"rounds disturbed": 1.0, "rounds lost": 1.0}
 
 
-STALLED = StageError("rank 1's side: no answer within 15 s")
+STALLED = TestbedError("rank 1's side: no answer within 15 s")
 
 
 @pytest.mark.parametrize("error", [SideLostError("the passive side has ended"), STALLED, KeyboardInterrupt()])
@@ -193,7 +193,7 @@ def test_a_study_that_measured_nothing_reports_its_error():
     made = recording()
     points = Points(made)
     points.declare("µs", "trip")
-    with pytest.raises(StageError, match="rank 1"), kept(made, points):
+    with pytest.raises(TestbedError, match="rank 1"), kept(made, points):
         raise STALLED
     assert not made.complete
 

@@ -1,4 +1,4 @@
-"""Two hosts on a stage: they send the frames of a script, correct by default, and the judge observes."""
+"""Two hosts on a testbed: they send the frames of a script, correct by default, and the judge observes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ KEY = 0x12345678
 class Side:
     """One host with one endpoint, and the state from which a correct implementation would build its next packet."""
 
-    def __init__(self, stage: Stage, mac: bytes, endpoint: int, session: int, index: int) -> None:
-        self.stage = stage
+    def __init__(self, testbed: Testbed, mac: bytes, endpoint: int, session: int, index: int) -> None:
+        self.testbed = testbed
         self.mac = mac
         self.endpoint = endpoint
         self.session = session
@@ -102,13 +102,13 @@ class Side:
 
     def medium(self, length: int, fragment: int, **changes: Any) -> Medium:
         """One fragment; only the first takes a new number."""
-        size = self.stage.dialect.fragment_payload
+        size = self.testbed.dialect.fragment_payload
         carried = min(size, length - fragment * size)
         fields = {
             "length": length,
             "frag_length": carried,
             "frag_seqnum": fragment,
-            "frag_pipeline": 12 if self.stage.dialect is MXOE else None,
+            "frag_pipeline": 12 if self.testbed.dialect is MXOE else None,
             "data": bytes([fragment]) * carried,
         }
         if fragment:
@@ -123,7 +123,7 @@ class Side:
 
     def pull(self, total: int, block: int = 0, **changes: Any) -> Pull:
         """The PULL of a block of the peer's last large message."""
-        dialect = self.stage.dialect
+        dialect = self.testbed.dialect
         return self.frame(
             *(Pull, changes),
             total_length=total,
@@ -136,7 +136,7 @@ class Side:
 
     def data(self, total: int, place: int, **changes: Any) -> PullReply:
         """A frame of the own large message, as the peer pulls it."""
-        size = self.stage.dialect.reply_payload
+        size = self.testbed.dialect.reply_payload
         length = changes.get("frame_length", min(size, total - place * size))
         return self.frame(
             *(PullReply, changes),
@@ -191,7 +191,7 @@ class Listening(Judge):
         return super()._violation(rule, breach, host)
 
 
-class Stage:
+class Testbed:
     """Time, the two hosts, and the judge."""
 
     def __init__(self, dialect: Dialect = MXOE, vantage: Vantage = SENDERS) -> None:
@@ -218,7 +218,7 @@ class Stage:
         frame = parse(raw, self.dialect)
         self.found += self.judge.observe(self.time_ns, frame, raw, self.number, **knowledge)
 
-    def connect(self) -> Stage:
+    def connect(self) -> Testbed:
         """Both directions, as the specification wants it."""
         self.send(self.a.request())
         self.send(self.b.reply())

@@ -1,4 +1,4 @@
-"""Stages of two hosts for the fixtures, judged after each test."""
+"""Testbeds of two hosts for the fixtures, judged after each test."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveCo
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.live_matrix import LivePlayer, against, between, hosts_against, opened
-from mxwire.interop.live_stage import LiveStage
+from mxwire.interop.live_testbed import LiveTestbed
 from mxwire.interop.recorded_frames import HostTable, breaches_of
 from mxwire.interop.roles import Introduction
-from mxwire.interop.simulated_stage import SimulatedStage
+from mxwire.interop.simulated_testbed import SimulatedTestbed
 from mxwire.rules import Violation
 
 _SHOWN: Final = 5
 
 
-class SimulatedStages:
-    """A factory of simulated stages that judges their frames."""
+class SimulatedTestbeds:
+    """A factory of simulated testbeds that judges their frames."""
 
     def __init__(self) -> None:
-        self._made: list[tuple[SimulatedStage, HostTable]] = []
+        self._made: list[tuple[SimulatedTestbed, HostTable]] = []
 
     def __call__(
         self,
@@ -39,20 +39,20 @@ class SimulatedStages:
         seed: int = 1,
         introduction: Introduction = "names",
         patience: float = 60.0,
-    ) -> SimulatedStage:
-        """Return a stage of two implementations, by the names that ``mxwire interop --list`` shows."""
+    ) -> SimulatedTestbed:
+        """Return a testbed of two implementations, by the names that ``mxwire interop --list`` shows."""
         castings = [casting_of(implementation_by_name(each), name) for each, name in ((left, "left"), (right, "right"))]
-        stage = SimulatedStage(
+        testbed = SimulatedTestbed(
             castings[0], castings[1], treatment_by_name(impairment), seed, introduction=introduction, patience=patience
         )
-        self._made.append((stage, HostTable.on(stage, castings)))
-        return stage
+        self._made.append((testbed, HostTable.on(testbed, castings)))
+        return testbed
 
     def judge(self) -> None:
         """Fail the test if a host has broken a rule; hosts with different dialects are not judged."""
-        for stage, hosts in self._made:
+        for testbed, hosts in self._made:
             if len({each.dialect for each in hosts.castings.values()}) == 1:
-                _fail(breaches_of(stage.frames, hosts, exact=True, reboots=stage.reboots, slowest=stage.slowest))
+                _fail(breaches_of(testbed.frames, hosts, exact=True, reboots=testbed.reboots, slowest=testbed.slowest))
 
 
 class Session:
@@ -87,24 +87,24 @@ def session_of(config: pytest.Config) -> Session:
 
 
 @contextmanager
-def live_pair(config: pytest.Config) -> Iterator[LiveStage]:
-    """Yield a stage of two live hosts; skip the test if this is impossible."""
+def live_pair(config: pytest.Config) -> Iterator[LiveTestbed]:
+    """Yield a testbed of two live hosts; skip the test if this is impossible."""
     configuration = session_of(config).configuration
     if configuration.right is None:
         pytest.skip(f"{configuration.path} describes no interface [right]")
     implementation = configuration.implementations[0]
     castings = casting_of(implementation, "left"), casting_of(implementation, "right")
-    stage = between(configuration, castings, "none", 1, "names", configuration.patience)
+    testbed = between(configuration, castings, "none", 1, "names", configuration.patience)
     try:
-        yield stage
-        _fail(breaches_of(stage.frames, HostTable.on(stage, castings), exact=False, reboots=stage.reboots))
+        yield testbed
+        _fail(breaches_of(testbed.frames, HostTable.on(testbed, castings), exact=False, reboots=testbed.reboots))
     finally:
-        stage.close()
+        testbed.close()
 
 
 @contextmanager
-def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> Iterator[LiveStage]:
-    """Yield a stage of a live host and an external one; skip the test if none is described.
+def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> Iterator[LiveTestbed]:
+    """Yield a testbed of a live host and an external one; skip the test if none is described.
 
     If ``failed`` returns True at the end, the programs used by ``test`` are restarted before their next use.
     """
@@ -113,16 +113,16 @@ def external(config: pytest.Config, test: str, failed: Callable[[], bool]) -> It
     left = casting_of(configuration.implementations[0], "left")
     right = casting_of(described.taken_for, described.implementation.name)
     programs = player.programs(described)
-    stage = against(configuration, described, left, programs, 1)
+    testbed = against(configuration, described, left, programs, 1)
     try:
-        player.must_be_there(stage, described)
-        stage.patience = configuration.patience
-        yield stage
-        _fail(breaches_of(stage.frames, hosts_against(stage, left, right, described), exact=False))
+        player.must_be_there(testbed, described)
+        testbed.patience = configuration.patience
+        yield testbed
+        _fail(breaches_of(testbed.frames, hosts_against(testbed, left, right, described), exact=False))
     finally:
         if failed():
-            programs.suspect(stage.roles, f"{test} has failed")
-        stage.close()
+            programs.suspect(testbed.roles, f"{test} has failed")
+        testbed.close()
 
 
 def external_of(config: pytest.Config) -> tuple[Session, ExternalHost]:

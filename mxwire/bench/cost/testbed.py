@@ -1,4 +1,4 @@
-"""The stage in virtual time: both sides on modelled hosts, which take the times of a table of costs."""
+"""The testbed in virtual time: both sides on modelled hosts, which take the times of a table of costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
 from mxwire.bench.models.catalogue import has_card, is_model
 from mxwire.bench.record import VIRTUAL_TIME, Conditions
-from mxwire.bench.stage import Found, StageError, StudyStage
+from mxwire.bench.testbed import Found, StudyTestbed, TestbedError
 from mxwire.bench.worker import SideSetup, run_role
 from mxwire.units import SECOND
 from mxwire.wire.dialect import Dialect, as_dialect
@@ -24,7 +24,7 @@ MODELLED: Final = "modelled"
 """Mark of times that are those of a model."""
 
 
-class VirtualStage(StudyStage):
+class VirtualTestbed(StudyTestbed):
     """Two hosts with the costs of a table, or of one table per host. Each run begins with new hosts.
 
     ``delay`` and ``coalescing`` are in seconds.
@@ -49,13 +49,13 @@ class VirtualStage(StudyStage):
     def fabric(self, hosts: Sequence[ModelHostOptions] | None, ranks: int = 2, *, blocks: bool = False) -> ModelFabric:
         """Make ranks on ``hosts`` of mxwire, or with None on hosts that use TCP.
 
-        Raises :class:`~mxwire.bench.stage.StageError` for TCP if the table has no costs of it.
+        Raises :class:`~mxwire.bench.testbed.TestbedError` for TCP if the table has no costs of it.
         """
         delay, coalescing = self._delay * SECOND, self._coalescing * SECOND
         if hosts is None:
             reason = self.can_use("tcp")
             if reason is not None:
-                raise StageError(f"tcp: {reason}")
+                raise TestbedError(f"tcp: {reason}")
             return StreamFabric(self.tables[0], ranks, mtu=self._mtu, coalescing=coalescing, delay=delay, blocks=blocks)
         return EndpointFabric(hosts, ranks, delay=delay, blocks=blocks)
 
@@ -87,7 +87,7 @@ class VirtualStage(StudyStage):
 
     def run_alone(self, role: str, **parameters: Any) -> Found:
         """Refuse: a role without a channel has no virtual time."""
-        raise StageError(f"{role}: not in virtual time")
+        raise TestbedError(f"{role}: not in virtual time")
 
     def _run(self, role: str, parameters: Found) -> tuple[Found, Found]:
         fabric = self._pair(parameters)

@@ -1,8 +1,8 @@
-"""Stages: two sides and the path between them, with one API: ``run(role, **parameters)`` plays a role on both.
+"""Testbeds: two sides and the path between them, with one API: ``run(role, **parameters)`` plays a role on both.
 
-:class:`NamespaceStage` has its sides in two network namespaces joined by a virtual cable, :class:`RemoteStage` one here
-and one on another machine (``mxwire bench serve``), :class:`MemoryStage` both in this process on a network in memory,
-for counts and shapes without root.
+:class:`NamespaceTestbed` has its sides in two network namespaces joined by a virtual cable, :class:`RemoteTestbed` one
+here and one on another machine (``mxwire bench serve``), :class:`MemoryTestbed` both in this process on a network in
+memory, for counts and shapes without root.
 
 Order of a run: the passive side opens its channel and reports so, then the active side opens its own; their first
 messages are a barrier. A round in which a message was lost is repeated, and counted.
@@ -48,16 +48,16 @@ OFFLOADS: Final = ("tso", "gso", "gro")
 """Offloads that make TCP a different contest."""
 
 
-class StageError(MxwireError):
-    """A stage cannot be set up, or a side has failed."""
+class TestbedError(MxwireError):
+    """A testbed cannot be set up, or a side has failed."""
 
 
-class SideLostError(StageError):
+class SideLostError(TestbedError):
     """A side has ended, or does not answer: what was measured before remains valid."""
 
 
 class StudySide(ABC):
-    """One side of a stage: start a role, wait until its channel is open, and take its result."""
+    """One side of a testbed: start a role, wait until its channel is open, and take its result."""
 
     @abstractmethod
     def start(self, role: str, parameters: Found) -> None:
@@ -83,7 +83,7 @@ def _checked(answer: Found, side: str) -> Found:
     if "error" in answer:
         if answer.get("lost"):
             raise SilenceError(answer["error"])
-        raise StageError(f"{side} side: {answer['error']}")
+        raise TestbedError(f"{side} side: {answer['error']}")
     return answer
 
 
@@ -223,14 +223,14 @@ def play_on(sides: tuple[StudySide, StudySide], role: str, parameters: Found) ->
     return results[0], results[1]
 
 
-class StudyStage(ABC):
-    """Two sides. Attributes describe what the stage can do."""
+class StudyTestbed(ABC):
+    """Two sides. Attributes describe what the testbed can do."""
 
     sides: tuple[StudySide, StudySide]
     virtual = False
     """True if times are those of a model."""
     marks: tuple[str, ...] = ()
-    """Marks of all measurements on this stage."""
+    """Marks of all measurements on this testbed."""
     placement: tuple[int, ...] = ()
     """Processor of each side on this machine."""
     cards: tuple[int, ...] = ()
@@ -249,13 +249,13 @@ class StudyStage(ABC):
     def conditions(self) -> Conditions:
         """The circumstances, for the recording."""
 
-    def _conditions(self, stage: str, interface: Mapping[str, Any] | None = None, **more: Any) -> Conditions:
+    def _conditions(self, testbed: str, interface: Mapping[str, Any] | None = None, **more: Any) -> Conditions:
         """The circumstances of this machine, of the record of an ``interface``, and ``more``."""
         if interface is not None:
             more |= {each: interface[each] for each in ("mtu", "driver", "coalescing")}
             more["offloads"] = tuple(interface["offloads"])
         about = machine.machine_conditions()
-        return Conditions(**about, time=self._time, stage=stage, compiled=self.compiled, load=self._load, **more)
+        return Conditions(**about, time=self._time, stage=testbed, compiled=self.compiled, load=self._load, **more)
 
     @property
     def spins(self) -> bool:
@@ -270,7 +270,7 @@ class StudyStage(ABC):
         """Play a role on both sides, and return their values: the active side's and the passive side's.
 
         A round with lost messages is repeated up to :data:`REPETITIONS` times; ``lost`` in the active side's values is
-        the number of repetitions. Raises :class:`SideLostError` if a side is gone, :class:`StageError` if one
+        the number of repetitions. Raises :class:`SideLostError` if a side is gone, :class:`TestbedError` if one
         fails, and :class:`~mxwire.bench.channels.channel.SilenceError` if all repetitions lose messages.
         """
         for lost in range(REPETITIONS + 1):
@@ -303,13 +303,13 @@ class StudyStage(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the stage."""
+        """Close the testbed."""
         self.close()
 
 
 @dataclass(frozen=True)
-class StageOptions:
-    """Settings of a stage in namespaces."""
+class TestbedOptions:
+    """Settings of a testbed in namespaces."""
 
     mtu: int = 9000
     steered: bool = True
@@ -322,19 +322,19 @@ class StageOptions:
     """Folder with the mxwire that the sides run; None: the one that runs here."""
 
 
-class NamespaceStage(StudyStage):
+class NamespaceTestbed(StudyTestbed):
     """Two namespaces of this machine with a virtual cable between them, and a process pinned in each. Needs root.
 
-    Raises :class:`StageError` or :class:`~mxwire.lab.namespaces.NamespaceError` if it cannot be set up.
+    Raises :class:`TestbedError` or :class:`~mxwire.lab.namespaces.NamespaceError` if it cannot be set up.
     """
 
     _made = 0
 
-    def __init__(self, options: StageOptions | None = None) -> None:
+    def __init__(self, options: TestbedOptions | None = None) -> None:
         super().__init__()
-        self.options = options = options or StageOptions()
-        NamespaceStage._made += 1
-        prefix = f"mxbench-{os.getpid()}-{NamespaceStage._made}"
+        self.options = options = options or TestbedOptions()
+        NamespaceTestbed._made += 1
+        prefix = f"mxbench-{os.getpid()}-{NamespaceTestbed._made}"
         self._ends = ((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1"))
         self.placement, self.cards = machine.placement(), machine.card_processors()
         try:
@@ -430,13 +430,13 @@ def _delay(port: NamespacePort, seconds: float) -> None:
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     except OSError:
-        raise StageError("a delay needs the program tc (package iproute2)") from None
+        raise TestbedError("a delay needs the program tc (package iproute2)") from None
     if done.returncode:
         reason = done.stderr.strip().splitlines()[0] if done.stderr.strip() else "unknown reason"
-        raise StageError(f"frames cannot be delayed: this kernel refuses netem ({reason})")
+        raise TestbedError(f"frames cannot be delayed: this kernel refuses netem ({reason})")
 
 
-class MemoryStage(StudyStage):
+class MemoryTestbed(StudyTestbed):
     """Both sides in threads of this process, on a network in memory: for counts and shapes, never for times."""
 
     def __init__(self, mtu: int = 9000) -> None:
@@ -467,10 +467,10 @@ class MemoryStage(StudyStage):
 
 
 @contextmanager
-def open_stage(options: StageOptions | None = None) -> Iterator[NamespaceStage]:
-    """Yield a stage in namespaces; raise :class:`StageError` with the reason if none can be made here."""
+def open_testbed(options: TestbedOptions | None = None) -> Iterator[NamespaceTestbed]:
+    """Yield a testbed in namespaces; raise :class:`TestbedError` with the reason if none can be made here."""
     reason = namespaces_refusal()
     if reason is not None:
-        raise StageError(reason)
-    with NamespaceStage(options) as stage:
-        yield stage
+        raise TestbedError(reason)
+    with NamespaceTestbed(options) as testbed:
+        yield testbed

@@ -1,4 +1,4 @@
-"""The simulated stage: two nodes, a seeded network and virtual time. The same seed always gives the same frames."""
+"""The simulated testbed: two nodes, a seeded network and virtual time. The same seed always gives the same frames."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mxwire.frames import FrameBatch
 from mxwire.interop.impairments import Cut, Treatment
 from mxwire.interop.roles import HostSetup, Introduction
-from mxwire.interop.stage import PATIENCE, RecordedFrame, Stage, StageSide
+from mxwire.interop.testbed import PATIENCE, RecordedFrame, Testbed, TestbedSide
 from mxwire.protocol import Event, Node
 from mxwire.rules import LOST
 from mxwire.simulation.network import LOST as NEVER
@@ -30,16 +30,18 @@ class _CutIncident(Incident):
         return self._cut.takes(frame)
 
 
-class SimulatedSide(StageSide):
+class SimulatedSide(TestbedSide):
     """A node in virtual time."""
 
-    def __init__(self, stage: SimulatedStage, number: int, casting: HostSetup, introduction: Introduction) -> None:
-        super().__init__(stage, casting.name, casting.profile, casting.dialect)
-        self._stage = stage
+    def __init__(self, testbed: SimulatedTestbed, number: int, casting: HostSetup, introduction: Introduction) -> None:
+        super().__init__(testbed, casting.name, casting.profile, casting.dialect)
+        self._testbed = testbed
         self._number = number
         self._introduction = introduction
         self._boots = 0
-        self.host = VirtualHost(stage.schedule, lambda _, frames: stage.network.send((number, 0), frames), self._hear)
+        self.host = VirtualHost(
+            testbed.schedule, lambda _, frames: testbed.network.send((number, 0), frames), self._hear
+        )
         self.boot()
 
     @property
@@ -58,9 +60,9 @@ class SimulatedSide(StageSide):
         known = None
         if self._introduction != "announcements":
             other = 1 - self._number
-            name = self._stage.castings[other].name
+            name = self._testbed.castings[other].name
             known = {address_of(other): f"{name}:0" if self._introduction == "names" else None}
-        rng = stream(self._stage.seed, "node", self._number, self._boots)
+        rng = stream(self._testbed.seed, "node", self._number, self._boots)
         self._boots += 1
         self.host.start(
             Node(
@@ -83,7 +85,7 @@ class SimulatedSide(StageSide):
             self.heard(event)
 
 
-class SimulatedStage(Stage):
+class SimulatedTestbed(Testbed):
     """Two simulated hosts, the first of which is called left, and ``others`` that are not part of cases."""
 
     def __init__(
