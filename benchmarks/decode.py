@@ -4,6 +4,7 @@
 
 The contestants with ``call`` are calls in a process that has started, which read every field of every frame into
 arrays, typed frames or a sum. Those with ``command`` are timed as a whole, with their start, as a user waits for them.
+Memory is retained between batches, as by commands (``mxwire.capture.retain_freed_memory``).
 The limit is a loop in C over a mapped file that writes every field into an array; that over libpcap adds the fields.
 """
 
@@ -23,7 +24,7 @@ import peers
 from contest import COMMAND, PATIENCE, Benchmark, Run, Sample, run_benchmark
 from traffic import MIXED, SMALL, write_capture
 
-from mxwire.capture import open_capture
+from mxwire.capture import open_capture, retain_freed_memory
 from mxwire.cli.main import cli
 from mxwire.wire.codec import codec_of
 from mxwire.wire.columns import Columns, decode_columns
@@ -121,6 +122,7 @@ def timed(decode: Decode, series: str, path: Path) -> Iterator[Sample]:
 
 
 def measure(benchmark: Benchmark) -> None:
+    retain_freed_memory()
     frames = QUICK if benchmark.quick else FRAMES
     with TemporaryDirectory(prefix="mxwire-benchmark-") as name:
         folder = Path(name)

@@ -2,11 +2,12 @@
 
 ``reader.py`` opens a file and detects its format; ``pcap.py`` and ``pcapng.py`` decode the records and blocks of the
 two formats, of which ``scan.py`` finds the starts. ``writer.py`` and ``encoder.py`` write both, and ``rotation.py``
-splits a live capture into several files.
+splits a live capture into several files. ``memory.py`` keeps memory between batches.
 """
 
 from __future__ import annotations
 
+from mxwire.capture.memory import retain_freed_memory
 from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
 from mxwire.capture.reader import CaptureReader, open_capture
 from mxwire.capture.writer import CaptureFormat, CaptureWriter, create_capture
@@ -21,4 +22,5 @@ __all__ = [
     "create_capture",
     "describe_link_type",
     "open_capture",
+    "retain_freed_memory",
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
-from mxwire.capture import CaptureReader, open_capture
+from mxwire.capture import CaptureReader, open_capture, retain_freed_memory
 from mxwire.capture.ring import CaptureRing
 from mxwire.capture.time_order import in_time_order
 from mxwire.cli import progress
@@ -210,6 +210,7 @@ def _analysed(
 
     The bar counts frames that the caller has finished: many more may have been read ahead.
     """
+    retain_freed_memory()
     total = reader.total_bytes
     read: deque[tuple[int, int]] = deque()
     """Frames and bytes of the file after each batch that was read and that the caller has not finished."""

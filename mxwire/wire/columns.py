@@ -53,8 +53,7 @@ class LayoutBlock:
         """A field as a contiguous unsigned integer array in host order, shape (n,)."""
         column = self._native.get(name)
         if column is None:
-            raw = self.view[name]
-            column = self._native[name] = raw.astype(raw.dtype.newbyteorder("="))
+            column = self._native[name] = self.view[name].astype(_native_types(self.layout)[name])
         return column
 
     def joined(self, high: str, low: str) -> NDArray[np.uint64]:
@@ -139,6 +138,8 @@ class _Pass:
         self.swapped = swapped if swapped is not None and swapped.any() else None
         self.captured = located.captured
         self.wire_length = located.wire_length
+        # Nearly all frames hold any header: then no group of frames is compared with its own.
+        self.least_captured = int(self.captured.min(initial=ROW))
         self.reason = np.zeros(count, np.uint8)
         self.reason_offset = np.zeros(count, np.int64)
         self.payload_offset = np.zeros(count, np.int64)
@@ -148,8 +149,8 @@ class _Pass:
     def columns(self) -> Columns:
         raw_type = self.located.row_bytes[:, TYPE_OFFSET]
         packet_type = raw_type.astype(np.int16)
-        typeless = self.captured <= TYPE_OFFSET
-        if typeless.any():
+        if self.least_captured <= TYPE_OFFSET:
+            typeless = self.captured <= TYPE_OFFSET
             self._short(np.flatnonzero(typeless), TYPE_OFFSET + 1)
             packet_type[typeless] = NO_TYPE
         # Few types occur in a batch: a pass for each of them costs less than a sort. The least type is -1.
@@ -212,8 +213,8 @@ class _Pass:
             self._layout(layout_of(packet_format), dialect, swapped, place[self.swapped[place] == swapped])
 
     def _layout(self, layout: Layout, dialect: Dialect, swapped: bool, place: NDArray[np.intp]) -> None:
-        complete = self.captured[place] >= layout.header_end
-        if not complete.all():
+        if self.least_captured < layout.header_end:
+            complete = self.captured[place] >= layout.header_end
             self._short(place[~complete], layout.header_end)
             place = place[complete]
         if not len(place):
@@ -270,3 +271,9 @@ _DIALECT_TYPES: Final = frozenset({PacketType.MEDIUM, PacketType.PULL})
 @cache
 def _integer_names(layout: Layout) -> tuple[str, ...]:
     return tuple(each.name for each in layout.defined if each.kind == "integer")
+
+
+@cache
+def _native_types(layout: Layout) -> dict[str, np.dtype[Any]]:
+    """The types of the defined fields in host order; an address is an array of bytes."""
+    return {each.name: np.dtype("u1" if each.kind == "mac" else f"u{each.size}") for each in layout.defined}

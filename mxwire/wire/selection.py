@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -36,7 +38,8 @@ def is_announcement(rows: NDArray[np.uint8], wire_length: NDArray[np.int64]) -> 
     return plausible
 
 
-def formats_by_type(dialect: Dialect) -> dict[PacketType, PacketFormat]:
+@cache
+def formats_by_type(dialect: Dialect) -> Mapping[PacketType, PacketFormat]:
     """The layout of each packet type; for RAW and CONNECT, the first of two (see :data:`ALTERNATIVES`)."""
     chosen = {each.packet_type: each for each in dialect.formats}
     return chosen | {PacketType.RAW: RAW, PacketType.CONNECT: CONNECT_REQUEST}

@@ -105,3 +105,25 @@ print(json.dumps([frames, mxwire.__file__]))
 """
     environment = {"PATH": os.environ["PATH"], "HOME": "/proc/nowhere", "PYTHONPATH": archive}
     assert measure(program, environment) == [1000, f"{archive}/mxwire/__init__.py"]
+
+
+def test_retained_memory_is_not_cleared_again_for_the_next_batch():
+    program = """
+import numpy
+from mxwire.capture import retain_freed_memory
+
+def faults_of_a_batch():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for array in [numpy.empty(3 << 20, numpy.uint8) for _ in range(10)]:
+        array[::4096] = 1
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults_of_a_batch()
+cleared = faults_of_a_batch()
+retain_freed_memory()
+faults_of_a_batch()
+print(json.dumps([cleared, faults_of_a_batch()]))
+"""
+    cleared, retained = measure(program)
+    assert cleared > 1000
+    assert retained < 100
