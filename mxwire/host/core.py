@@ -33,6 +33,7 @@ from weakref import WeakSet
 
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
+from mxwire.host.collection import exempt_objects, include_objects
 from mxwire.host.errors import HostClosedError
 from mxwire.host.readiness import Readiness
 from mxwire.host.requests import Pending, Waiter
@@ -271,6 +272,7 @@ class Core:
         self._due: int | None = None
         self._due_known = False
         self._deadline_checked = self.now
+        exempt_objects()
 
     # Called by drivers.
 
@@ -403,6 +405,7 @@ class Core:
         """Stop the host, and wake all waiters."""
         if self.ended is None:
             self.ended = why
+            include_objects()
             for each in self.waiters:
                 each.wake()
             self.update_readiness()
