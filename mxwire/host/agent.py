@@ -52,7 +52,7 @@ from typing import Any, Final
 
 from mxwire import __version__
 from mxwire.errors import MxwireError
-from mxwire.host.endpoint import BaseEndpoint
+from mxwire.host.base_endpoint import BaseEndpoint
 from mxwire.host.errors import HostError
 from mxwire.host.host import Host
 from mxwire.host.sharing import process_text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
-from mxwire.host.endpoint import CONNECT_TIMEOUT, LINGER, BaseEndpoint, RequestTaker
+from mxwire.host.base_endpoint import CONNECT_TIMEOUT, LINGER, BaseEndpoint, RequestTaker
 from mxwire.host.errors import HostError
 from mxwire.host.requests import AllOf, AnyOf, HostRequest, Message, WaitingMessage
 from mxwire.host.waits import PendingAcks, PendingConnect, PendingNext, PendingProbe, criteria

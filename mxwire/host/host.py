@@ -20,9 +20,10 @@ from typing import Any, Unpack
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.host.attachment import Attachment
+from mxwire.host.base_endpoint import BaseEndpoint, ErrorHandler
 from mxwire.host.core import Core
 from mxwire.host.driver import AsyncioDriver, BlockingDriver
-from mxwire.host.endpoint import BaseEndpoint, Endpoint, ErrorHandler
+from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.mtu import require_mtu
 from mxwire.host.options import DEFAULT_PROFILE, BlockingHostOptions, HostOptions

@@ -14,7 +14,7 @@ from mxwire.units import SECOND
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.host.endpoint import BaseEndpoint
+    from mxwire.host.base_endpoint import BaseEndpoint
     from mxwire.host.host import BaseHost
 
 _SHOWN = 8

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.host.attachment import Attachment
-from mxwire.host.endpoint import BaseEndpoint
+from mxwire.host.base_endpoint import BaseEndpoint
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.host import BaseHost, open_links
 from mxwire.host.waits import PendingAcks, PendingPeer
