@@ -21,7 +21,7 @@ from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli import notes
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.notes import Note, print_records
-from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
+from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.cli.progress import bar, hidden
 from mxwire.cli.reading import BatchSource, Failures, note_frames, part_of, ring_of, selection_of
 from mxwire.errors import MxwireError, OptionError

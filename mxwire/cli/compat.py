@@ -11,7 +11,8 @@ import click
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import argument, group, option, options_class, takes
-from mxwire.cli.options import FILE, DecodingOptions, host_type, json_option, peers_option
+from mxwire.cli.option_groups import DecodingOptions
+from mxwire.cli.options import FILE, host_type, json_option, peers_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 

@@ -14,6 +14,7 @@ from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import OptionError
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ class DecodeOptions:
         listed=True,
     )
     target: Path | None = shared.set_table_option
-    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    workers: WorkerOptions = group(WorkerOptions)
     piece: float = shared.piece_option
     write: str | None = shared.write_option(
         "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
     )
     filters: FilterOptions = group(FilterOptions)
     count: int | None = shared.count_option("Stop after N frames.")
-    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    decoding: DecodingOptions = group(DecodingOptions)
     time_format: str = shared.time_format_option
     analysis: bool = option(
         "--analysis/--no-analysis",
@@ -90,7 +91,7 @@ def command(options: DecodeOptions) -> None:
         options.check()
         from mxwire.cli.capture_set import CaptureSet
 
-        inputs, octets = shared.Inputs(options.files), round(options.piece * 1e6)
+        inputs, octets = Inputs(options.files), round(options.piece * 1e6)
         captures = CaptureSet(
             inputs, options.filters, options.decoding, options.workers, joined=options.analysis, piece=octets
         )

@@ -14,6 +14,7 @@ from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import group, options_class, takes
+from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -70,17 +71,17 @@ def _diagnosis(name: str) -> Any:
 class DiagnoseOptions:
     """The options of mxwire diagnose."""
 
-    inputs: shared.Inputs = group(shared.Inputs)
+    inputs: Inputs = group(Inputs)
     only: tuple[str, ...] = shared.name_option(
         "Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True
     )
     all_protocols: bool = shared.flag_option(
         "With -i: include frames of other protocols, for a changed or filtered EtherType.", "--all-protocols"
     )
-    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    workers: WorkerOptions = group(WorkerOptions)
     as_json: bool = shared.json_option("JSON Lines: findings, then one summary per file.")
     filters: FilterOptions = group(FilterOptions)
-    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    decoding: DecodingOptions = group(DecodingOptions)
 
 
 @click.command(cls=Command)

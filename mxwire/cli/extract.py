@@ -15,7 +15,8 @@ from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.message_choice import MessageChoice, follow_message
 from mxwire.cli.option_class import takes
-from mxwire.cli.options import DecodingOptions, flag_option, json_option, write_option
+from mxwire.cli.option_groups import DecodingOptions
+from mxwire.cli.options import flag_option, json_option, write_option
 from mxwire.errors import MxwireError, OutputError, check_regular, check_writable
 from mxwire.words import count_of
 

@@ -8,7 +8,8 @@ from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.message_choice import MessageChoice, follow_message
 from mxwire.cli.option_class import takes
-from mxwire.cli.options import DecodingOptions, json_option
+from mxwire.cli.option_groups import DecodingOptions
+from mxwire.cli.options import json_option
 
 
 @click.command(cls=Command)

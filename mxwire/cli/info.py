@@ -10,7 +10,8 @@ import click
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import takes
-from mxwire.cli.options import FILE, DecodingOptions, Inputs, flag_option, json_option
+from mxwire.cli.option_groups import DecodingOptions, Inputs
+from mxwire.cli.options import FILE, flag_option, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

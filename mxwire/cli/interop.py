@@ -18,10 +18,10 @@ from mxwire.cli.group import Command, CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import counted, note, print_records, wrote
 from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.options import (
     FILE,
     Decorator,
-    WorkerOptions,
     flag_option,
     has_old_report,
     integer_option,

@@ -11,7 +11,8 @@ from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import argument, group, options_class, takes
-from mxwire.cli.options import FILE, DecodingOptions, as_pcapng, flag_option, is_plain_pcap, json_option, write_option
+from mxwire.cli.option_groups import DecodingOptions
+from mxwire.cli.options import FILE, as_pcapng, flag_option, is_plain_pcap, json_option, write_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan

@@ -10,7 +10,8 @@ import click
 from mxwire.cli.filters import ABOUT_NAMES, FILTERS, FilterOptions
 from mxwire.cli.notes import note
 from mxwire.cli.option_class import argument, options_class
-from mxwire.cli.options import FILE, DecodingOptions, given_options, integer_option
+from mxwire.cli.option_groups import DecodingOptions
+from mxwire.cli.options import FILE, given_options, integer_option
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 

@@ -15,6 +15,7 @@ from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 class MessagesOptions:
     """The options of mxwire messages."""
 
-    inputs: shared.Inputs = group(shared.Inputs)
+    inputs: Inputs = group(Inputs)
     as_json: bool | str = shared.full_json_option("JSON Lines: one object per message.")
     target: Path | None = shared.set_table_option
-    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    workers: WorkerOptions = group(WorkerOptions)
     piece: float = shared.piece_option
     filters: FilterOptions = group(FilterOptions)
     by: str = option(
@@ -54,7 +55,7 @@ class MessagesOptions:
         help="List the messages, or the conversations with their totals.",
     )
     incomplete: bool = shared.flag_option("Only messages that failed, or were only partly captured.", "--incomplete")
-    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    decoding: DecodingOptions = group(DecodingOptions)
 
 
 @click.command(cls=Command)
@@ -142,7 +143,7 @@ def _write_part(folder: Path, incomplete: bool, capture: OpenCapture) -> Iterato
         output.end()
 
 
-def _list_conversations(captures: CaptureSet, inputs: shared.Inputs, as_json: bool, filters: FilterOptions) -> None:
+def _list_conversations(captures: CaptureSet, inputs: Inputs, as_json: bool, filters: FilterOptions) -> None:
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
     from mxwire.cli.capture_set import print_results
     from mxwire.report.conversations import conversation_blocks

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.options import DecodingOptions, Inputs
+from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:

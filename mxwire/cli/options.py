@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,18 +12,13 @@ from click.core import ParameterSource
 from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers
 from mxwire.cli.configuration import from_environment, from_file, variable_of
 from mxwire.cli.group import Topic
-from mxwire.cli.option_class import argument, option, options_class
-from mxwire.errors import MxwireError, OptionError
-from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.cli.option_class import option
+from mxwire.errors import MxwireError
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice
-    from mxwire.campaign import Campaign
-    from mxwire.cli.reading import BatchSource
-    from mxwire.wire.decoder import Decoder
-    from mxwire.wire.detection import KnownDialects
 
 Decorator = Any
 """A decorator of click for the function of a command, or a field of a class of options."""
@@ -402,9 +394,6 @@ def as_pcapng(name: str) -> str:
     return f"{Path(name.removesuffix('.gz').removesuffix('.zst')).stem}.pcapng"
 
 
-# Groups of options, each passed to a command as one object
-
-
 def via_option(*choices: str, **properties: Any) -> Decorator:
     """``--via``, the kind of the link: some of packet, xdp, xdp-send and kernel; ``properties``: as in click."""
     more = "; kernel: live frames made by the kernel" if "kernel" in choices else ""
@@ -417,149 +406,6 @@ def via_option(*choices: str, **properties: Any) -> Decorator:
         help=f"packet: AF_PACKET; xdp: AF_XDP, which takes the frames from all other programs{more}.",
         **properties,
     )
-
-
-@options_class
-class DecodingOptions:
-    """Dialect, EtherTypes of MXoE and treatment of damage: options of all commands that read frames."""
-
-    dialect: str = dialect_option
-    ethertypes: tuple[int, ...] = ethertype_option
-    skip_damage: bool = damage_option
-
-    def __post_init__(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` for an unknown dialect, before anything is read."""
-        from mxwire.wire.dialect import dialect_or_auto
-
-        dialect_or_auto(self.dialect)
-
-    def decoder(self, known: KnownDialects | None = None) -> Decoder:
-        """A decoder for a capture or an interface, or for a part of a capture with ``known`` dialects."""
-        from mxwire.wire.decoder import Decoder
-        from mxwire.wire.dialect import dialect_or_auto
-
-        return Decoder(dialect_or_auto(self.dialect), self.ethertypes or (ETHERTYPE_MXOE,), known)
-
-
-@options_class
-class Inputs:
-    """The inputs of a command: files, or the frames that pass an interface."""
-
-    files: tuple[str, ...] = argument(metavar="[FILE...]", nargs=-1, type=FILE)
-    interface: str | None = interface_option(
-        "Instead of files: read the frames that pass this interface, until Ctrl-C."
-    )
-    seconds: float | None = duration_option(None, "With -i: end after S seconds.")
-
-    def __post_init__(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` for options that contradict each other."""
-        if self.interface is None and not self.files:
-            raise MxwireError("nothing to read: name a capture FILE, or an interface with -i IF")
-        if self.interface is not None and self.files:
-            raise MxwireError("FILE and -i IF cannot be combined: give one of them")
-        if self.interface is None and self.seconds is not None:
-            raise MxwireError("--duration is for -i IF; a file is read to its end")
-
-    @property
-    def live(self) -> bool:
-        """True for an interface."""
-        return self.interface is not None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The inputs to :meth:`open`, one after another."""
-        from mxwire.capture.ring import expanded
-
-        if self.interface is not None:
-            return (self.interface,)
-        # A file may be named twice.
-        return tuple(file for name in self.files for file in expanded([name]))
-
-    @contextmanager
-    def open(self, name: str, ethertypes: tuple[int, ...] = (), skip_damage: bool = False) -> Iterator[BatchSource]:
-        """Open one of :attr:`names` as a source of batches; its warnings are printed when it is closed."""
-        from mxwire.cli.reading import capture_of, live_source
-
-        if self.live:
-            with live_source(name, seconds=self.seconds, ethertypes=ethertypes) as source:
-                yield source
-        else:
-            with capture_of(name, skip_damage) as reader:
-                yield reader
-
-
-# Workers
-
-
-@options_class
-class WorkerOptions:
-    """The workers of a campaign, and the file from which it continues."""
-
-    on: str | None = option(
-        "--on",
-        metavar="WORKERS",
-        shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
-        help="Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
-        **of_topic("workers"),
-    )
-    """None for processes of this machine, if the command need not distinguish whether ``--on`` was given."""
-    jobs: int | None = integer_option(
-        "Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1, **of_topic("workers")
-    )
-    checkpoint: Path | None = option(
-        "--checkpoint",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Continue from FILE, and append finished work to it.",
-        **of_topic("workers"),
-    )
-
-    def __post_init__(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` for unknown workers, before anything is read."""
-        if self.on is not None:
-            from mxwire.campaign.workers import check_place
-
-            check_place(self.on)
-
-    def analyse_set(self, live: bool = False) -> bool:
-        """Return whether files are to be analysed as a set, by workers.
-
-        Raises :class:`~mxwire.errors.MxwireError` for options that would have no effect.
-        """
-        if self.on is None and (self.jobs is not None or self.checkpoint is not None):
-            raise OptionError("--jobs and --checkpoint are for sets of captures: add --on local")
-        if self.on is not None and live:
-            raise OptionError("--on reads files, in several processes: omit -i")
-        return self.on is not None
-
-    @contextmanager
-    def campaign(self, pieces: int | None = None, least: int = 1) -> Iterator[Campaign]:
-        """Open the workers and the checkpoint.
-
-        There are no more processes of this machine than ``pieces``. Without ``--jobs``, each has at least ``least``
-        pieces: about as many as are played while a process starts.
-        """
-        from mxwire.campaign import Campaign, open_workers
-        from mxwire.campaign.checkpoint import Checkpoint
-
-        on, jobs = self.on or "local", self.jobs
-        if on == "local" and pieces is not None:
-            most = pieces if jobs else pieces // least
-            jobs = min(jobs or os.cpu_count() or 1, max(most, 1))
-        with ExitStack() as stack:
-            # Every process of an MPI job executes this, and all except the first end after serving as workers, so they
-            # must not open the checkpoint. Other workers may take long to start: mistakes are reported before.
-            workers = stack.enter_context(open_workers(on, jobs)) if on == "mpi" else None
-            known = stack.enter_context(Checkpoint(self.checkpoint, self._name())) if self.checkpoint else None
-            yield Campaign(workers or stack.enter_context(open_workers(on, jobs)), known)
-
-    def _name(self) -> str:
-        """The options that determine the results, for the checkpoint."""
-        context = click.get_current_context()
-        given = given_options().keys() - {"on", "jobs", "checkpoint", "target", "as_json", "force"}
-        return json.dumps(
-            [context.info_name, {each: str(context.params[each]) for each in sorted(given & context.params.keys())}]
-        )
 
 
 def _choose_colour(context: click.Context, _option: click.Parameter, choice: str | None) -> None:

@@ -11,7 +11,8 @@ import click
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.option_class import option
-from mxwire.cli.options import FILE, DecodingOptions, Inputs, damage_option, json_option, write_option
+from mxwire.cli.option_groups import DecodingOptions, Inputs
+from mxwire.cli.options import FILE, damage_option, json_option, write_option
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import MessageSelector, Selection
     from mxwire.cli.filters import FilterOptions
-    from mxwire.cli.options import DecodingOptions
+    from mxwire.cli.option_groups import DecodingOptions
     from mxwire.link.live_source import LiveSource
 
 BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]

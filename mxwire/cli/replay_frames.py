@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli import options as shared
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
+from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 from mxwire.ethernet import DESTINATION, SOURCE, mac_bytes, mac_text
@@ -39,7 +39,7 @@ def _selection(options: ReplayOptions) -> Selection:
 
     filters = replace(options.filters, endpoint=_endpoint(options.endpoints))
     return selection_of(
-        filters, options.file, shared.DecodingOptions(options.dialect, (options.ethertype,), options.skip_damage)
+        filters, options.file, DecodingOptions(options.dialect, (options.ethertype,), options.skip_damage)
     )
 
 

@@ -13,7 +13,8 @@ from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import takes
-from mxwire.cli.options import FILE, DecodingOptions, Inputs, flag_option, has_old_report, json_option
+from mxwire.cli.option_groups import DecodingOptions, Inputs
+from mxwire.cli.options import FILE, flag_option, has_old_report, json_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions
 from mxwire.cli.notes import print_records
 from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
 from mxwire.report.document import Paragraph, Row, Table, columns_of, show
@@ -164,7 +165,7 @@ class ScenarioOptions:
         "-w", "--write", metavar="FILE", type=shared.FILE, help="Write all frames to FILE; .pcapng marks failures."
     )
     verbose: bool = shared.flag_option("Also print runs that pass, however many there are.", "-v", "--verbose")
-    workers: shared.WorkerOptions = group(shared.WorkerOptions, "checkpoint")
+    workers: WorkerOptions = group(WorkerOptions, "checkpoint")
     as_json: bool = shared.json_option("JSON Lines: one object per run.")
 
     def play_live(self, interface: str, seed: int) -> Iterator[ScenarioOutcome]:
@@ -245,13 +246,13 @@ def host_command(interface: str, via: str, profile: str) -> None:
             click.echo(json.dumps(driven.answer(question)))
 
 
-def _simulated(plays: list[SimulatedPlay], workers: shared.WorkerOptions) -> Iterator[ScenarioOutcome]:
+def _simulated(plays: list[SimulatedPlay], workers: WorkerOptions) -> Iterator[ScenarioOutcome]:
     """The outcomes of plays against the engine; without ``--on`` and ``--jobs`` they run in this process."""
     from mxwire.campaign import FatalPiece
     from mxwire.scenarios.series import SimulatedPlay
 
-    if workers == shared.WorkerOptions():
-        workers = shared.WorkerOptions(jobs=1)
+    if workers == WorkerOptions():
+        workers = WorkerOptions(jobs=1)
     with workers.campaign(len(plays)) as campaign:
         for play, answer in zip(plays, campaign.play(SimulatedPlay.play, plays), strict=True):
             yield play.failed(str(answer)) if isinstance(answer, FatalPiece) else answer

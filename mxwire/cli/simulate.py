@@ -17,6 +17,7 @@ from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.notes import wrote
 from mxwire.cli.option_class import takes
+from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.progress import bar
 from mxwire.errors import OptionError
 from mxwire.report.document import (
@@ -93,7 +94,7 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 @click.command(cls=Command)
 @shared.integer_option("Random seed.  [default: 0]", "--seed")
 @click.option("--seeds", type=_seeds, metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
-@takes(shared.WorkerOptions, name="workers")
+@takes(WorkerOptions, name="workers")
 @shared.table_option
 @shared.integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
 @shared.integer_option("Messages.  [default: 100]", "--messages", least=1)
@@ -162,7 +163,7 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 def command(
     seed: int | None,
     seeds: range | None,
-    workers: shared.WorkerOptions,
+    workers: WorkerOptions,
     target: Path | None,
     pcap: str | None,
     at: int | None,
@@ -259,9 +260,7 @@ def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutc
             return simulation.run()
 
 
-def _campaign(
-    seeds: range, workers: shared.WorkerOptions, fixed: dict[str, Any], target: Path | None, as_json: bool
-) -> bool:
+def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], target: Path | None, as_json: bool) -> bool:
     """Run one scenario per seed, by several workers; return True if any failed."""
     from mxwire.campaign.checkpoint import AnswerCodec
     from mxwire.simulation import RunOutcome, draw_scenario
@@ -309,7 +308,7 @@ def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
 
 
 def _exhaust(
-    bound: int, workers: shared.WorkerOptions, seed: int, fixed: dict[str, Any], target: Path | None, as_json: bool
+    bound: int, workers: WorkerOptions, seed: int, fixed: dict[str, Any], target: Path | None, as_json: bool
 ) -> bool:
     """Play all plans of the small workloads, or of the workload that the options fix; return True if any failed."""
     from mxwire.simulation import SMALL_WORKLOADS, Scenario

@@ -14,6 +14,7 @@ from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
 class StatsOptions:
     """The options of mxwire stats."""
 
-    inputs: shared.Inputs = group(shared.Inputs)
+    inputs: Inputs = group(Inputs)
     as_json: bool = shared.json_option("JSON Lines: one object per measurement, durations in ns.")
     plot: Path | None = shared.plot_option(
         "Also draw plots: .svg, .png or .html (needs matplotlib).", ".svg", ".png", ".html"
@@ -80,9 +81,9 @@ class StatsOptions:
         least=1,
     )
     seed: int = shared.integer_option("Random seed, for the bootstrap.", "--seed", default=0)
-    workers: shared.WorkerOptions = group(shared.WorkerOptions)
+    workers: WorkerOptions = group(WorkerOptions)
     filters: FilterOptions = group(FilterOptions, "messages", "by_name")
-    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    decoding: DecodingOptions = group(DecodingOptions)
 
     @property
     def draws(self) -> bool:

@@ -15,6 +15,7 @@ from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.notes import note
 from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _ONCE = 3.0
 class TopOptions:
     """The options of mxwire top."""
 
-    inputs: shared.Inputs = group(shared.Inputs)
+    inputs: Inputs = group(Inputs)
     once: bool = shared.flag_option("Print one report: of a whole FILE, or of 3 seconds (--duration).", "--once")
     as_json: bool = shared.json_option("JSON Lines: one object per interval, or one with --once.")
     sort: str = option(
@@ -42,7 +43,7 @@ class TopOptions:
     )
     interval: float = shared.amount_option("Seconds between two updates.", "--refresh", default=1.0)
     filters: FilterOptions = group(FilterOptions, "messages")
-    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    decoding: DecodingOptions = group(DecodingOptions)
 
 
 @click.command(cls=Command)

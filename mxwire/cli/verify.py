@@ -16,6 +16,7 @@ from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import write_file
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _PATIENCE_NS = 2_000_000_000
 class VerifyOptions:
     """The options of mxwire verify."""
 
-    inputs: shared.Inputs = group(shared.Inputs)
+    inputs: Inputs = group(Inputs)
     filters: FilterOptions = group(FilterOptions)
     rules: str | None = option(
         "--rules",
@@ -54,8 +55,8 @@ class VerifyOptions:
     )
     as_json: bool = shared.json_option("JSON Lines: findings, then hosts.")
     junit: Path | None = shared.junit_option("one suite per host, one case per rule")
-    workers: shared.WorkerOptions = group(shared.WorkerOptions)
-    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    workers: WorkerOptions = group(WorkerOptions)
+    decoding: DecodingOptions = group(DecodingOptions)
 
 
 @click.command(cls=Command)

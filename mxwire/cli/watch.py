@@ -13,6 +13,7 @@ from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.notes import EventReport, note
 from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class WatchOptions:
     as_json: bool = shared.json_option(
         "JSON Lines: one object when serving begins, and per finding that opens or closes."
     )
-    decoding: shared.DecodingOptions = group(shared.DecodingOptions)
+    decoding: DecodingOptions = group(DecodingOptions)
 
 
 @click.command(cls=Command)
@@ -72,7 +73,7 @@ def command(options: WatchOptions) -> None:
     from mxwire.extras import import_extra
 
     import_extra("prometheus_client", "watch", "mxwire watch")
-    inputs = shared.Inputs((), options.interface, options.seconds)
+    inputs = Inputs((), options.interface, options.seconds)
     report = EventReport(options.as_json)
     with (
         _served(options.address) as (collector, port),

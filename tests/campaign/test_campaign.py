@@ -13,7 +13,7 @@ import pytest
 
 from mxwire.campaign import Campaign, FatalPiece, open_workers
 from mxwire.campaign.checkpoint import Checkpoint
-from mxwire.cli.options import WorkerOptions
+from mxwire.cli.option_groups import WorkerOptions
 from mxwire.errors import MxwireError
 
 

@@ -21,7 +21,7 @@ from mxwire.capture import create_capture, open_capture
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli.capture_set import CaptureSet
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
+from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.ethernet import mac_text
 from mxwire.frames import LINKTYPE_ETHERNET
 from mxwire.report.timing import DurationStatistics, durations_of
