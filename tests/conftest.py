@@ -110,7 +110,6 @@ def _namespaces_work() -> None:
     why_not = namespaces.missing()
     if why_not:
         pytest.skip(why_not)
-    namespaces.sweep()
 
 
 @pytest.fixture

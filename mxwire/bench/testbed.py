@@ -11,7 +11,6 @@ messages are a barrier. A round in which a message was lost is repeated, and cou
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
@@ -32,7 +31,7 @@ from mxwire.bench.worker import SideSetup, failure, run_role
 from mxwire.errors import MxwireError
 from mxwire.lab import machine
 from mxwire.lab.child import ChildEndedError, ChildProcess
-from mxwire.lab.namespaces import NamespacePort, joined, namespaces_refusal
+from mxwire.lab.namespaces import NamespacePort, namespaces_refusal, private_cable
 from mxwire.link import MemoryNetwork
 from mxwire.link.ethtool import change_offload
 from mxwire.native import is_compiled
@@ -328,14 +327,9 @@ class NamespaceTestbed(StudyTestbed):
     Raises :class:`TestbedError` or :class:`~mxwire.lab.namespaces.NamespaceError` if it cannot be set up.
     """
 
-    _made = 0
-
     def __init__(self, options: TestbedOptions | None = None) -> None:
         super().__init__()
         self.options = options = options or TestbedOptions()
-        NamespaceTestbed._made += 1
-        prefix = f"mxbench-{os.getpid()}-{NamespaceTestbed._made}"
-        self._ends = ((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1"))
         self.placement, self.cards = machine.placement(), machine.card_processors()
         try:
             self._set_up()
@@ -345,7 +339,7 @@ class NamespaceTestbed(StudyTestbed):
 
     def _set_up(self) -> None:
         options = self.options
-        self.ports = self._held.enter_context(joined(self._ends, options.mtu))
+        self.ports = self._held.enter_context(private_cable("bench", options.mtu))
         """Interface of each side."""
         for port, address in zip(self.ports, IP_ADDRESSES, strict=True):
             port.namespace.ip("addr", "add", f"{address}/24", "dev", port.interface)

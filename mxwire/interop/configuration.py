@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -18,6 +17,7 @@ from mxwire.interop.implementations import dialect_of, implementation_by_name, l
 from mxwire.interop.live_testbed import PATIENCE
 from mxwire.interop.result import Implementation
 from mxwire.interop.roles import ANSWERS, Answer, Role
+from mxwire.lab.namespaces import process_name
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import DEFAULT_KEY
 
@@ -155,12 +155,12 @@ def configuration_with(
             if each not in own and not each.startswith(tuple(f"{name}-" for name in own))
         ]
         names = names or ["open-mx-1.5"]
-        number = os.getpid()
+        own_name = process_name("interop")
         base = LiveConfiguration(
             path="",
             title="Interoperability with " + ", ".join(own),
-            left=InterfaceLocation("eth0", f"mxwire-left-{number}"),
-            right=InterfaceLocation("eth1", f"mxwire-right-{number}"),
+            left=InterfaceLocation("eth0", f"{own_name}-left"),
+            right=InterfaceLocation("eth1", f"{own_name}-right"),
             make=True,
             implementations=tuple(live(implementation_by_name(each), each) for each in dict.fromkeys(names)),
             patience=_ENTRY_PATIENCE,

@@ -1,8 +1,16 @@
-"""Network namespaces joined by veth pairs: several machines in one. Creating them needs root and the program ip."""
+"""Network namespaces joined by veth pairs: several machines in one. Creating them needs root and the program ip.
+
+A process that is killed leaves its namespaces. The next one that makes some removes them, if they have a name of
+:func:`process_name`, the process of this name has ended, and no process, perhaps of a container with other numbers,
+holds their locks: each :class:`Laboratory` locks its namespaces.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,14 +18,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.link.namespace import NetworkNamespace
+from mxwire.words import count_of
 
 _CARRIER_SECONDS: Final = 10.0
 _FOLDER: Final = Path("/run/netns")
+_OWN_NAME: Final = re.compile(r"mxwire-[a-z]+-(\d+)-\d+(-[a-z]+)?")
+_numbers = count(1)
+_log = logging.getLogger(__name__)
 
 Completed = subprocess.CompletedProcess[str]
 
@@ -188,6 +202,43 @@ class NamespacePort:
         return bytes.fromhex(words[2].replace(":", ""))
 
 
+def process_name(purpose: str) -> str:
+    """Return a name for a namespace of this process, or, with a hyphen and a word behind it, for several."""
+    return f"mxwire-{purpose}-{os.getpid()}-{next(_numbers)}"
+
+
+def remove_leftovers() -> None:
+    """Remove the namespaces of processes that were killed, with what runs in them, and log their number."""
+    removed = 0
+    for path in sorted(_FOLDER.glob("mxwire-*")):
+        name = _OWN_NAME.fullmatch(path.name)
+        # A namespace is locked only some time after it was made: until then the number of its process counts.
+        if name is None or (int(name[1]) != os.getpid() and Path("/proc", name[1]).exists()):
+            continue
+        with suppress(OSError):
+            os.close(_locked(path))
+            Namespace(path.name).remove()
+            removed += 1
+    if removed:
+        _log.warning("%s of killed processes removed", count_of(removed, "network namespace"))
+
+
+@cache
+def _remove_leftovers_once() -> None:
+    remove_leftovers()
+
+
+def _locked(path: Path) -> int:
+    """A descriptor that holds the lock of a namespace. Raises :class:`OSError` if another one holds it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 class Laboratory(AbstractContextManager["Laboratory"]):
     """Namespaces and the cables between them, all of which are removed at the end.
 
@@ -195,12 +246,14 @@ class Laboratory(AbstractContextManager["Laboratory"]):
     """
 
     def __init__(self) -> None:
-        self._namespaces: list[Namespace] = []
+        self._namespaces: list[tuple[Namespace, int]] = []
+        """The namespaces, and the descriptors that hold their locks."""
 
     def machine(self, name: str) -> Namespace:
         """Create a namespace with its loopback interface up; refuse a name that exists, as it may be in use."""
         if refusal := namespaces_refusal():
             raise NamespaceError(f"{refusal}, or describe interfaces that exist")
+        _remove_leftovers_once()
         if (_FOLDER / name).exists():
             raise NamespaceError(
                 f"network namespace {name} exists already: remove it (ip netns del {name}), or use it as it is with "
@@ -208,7 +261,7 @@ class Laboratory(AbstractContextManager["Laboratory"]):
             )
         namespace = self._namespace(name)
         run_ip("netns", "add", name)
-        self._namespaces.append(namespace)
+        self._namespaces.append((namespace, _locked(_FOLDER / name)))
         namespace.ip("link", "set", "dev", "lo", "up")
         return namespace
 
@@ -233,7 +286,10 @@ class Laboratory(AbstractContextManager["Laboratory"]):
     def close(self) -> None:
         """Remove all namespaces, with what runs in them."""
         while self._namespaces:
-            self._namespaces.pop().remove()
+            namespace, lock = self._namespaces.pop()
+            # An open descriptor would keep its interfaces.
+            os.close(lock)
+            namespace.remove()
 
     def __exit__(self, *_: object) -> None:
         """Remove all namespaces."""
@@ -249,3 +305,12 @@ def joined(ends: tuple[tuple[str, str], tuple[str, str]], mtu: int) -> Iterator[
     with Laboratory() as laboratory:
         (one, left), (other, right) = ends
         yield laboratory.cable(laboratory.machine(one), laboratory.machine(other), (left, right), mtu)
+
+
+def private_cable(purpose: str, mtu: int) -> AbstractContextManager[tuple[NamespacePort, NamespacePort]]:
+    """Create two namespaces with names of this process, and a cable between their interfaces veth0 and veth1.
+
+    See :func:`joined`.
+    """
+    name = process_name(purpose)
+    return joined(((f"{name}-a", "veth0"), (f"{name}-b", "veth1")), mtu)

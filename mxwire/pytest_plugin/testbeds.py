@@ -19,6 +19,7 @@ from mxwire.interop.live_testbed import LiveTestbed
 from mxwire.interop.recorded_frames import HostTable, breaches_of
 from mxwire.interop.roles import Introduction
 from mxwire.interop.simulated_testbed import SimulatedTestbed
+from mxwire.lab.namespaces import process_name
 from mxwire.rules import Violation
 
 _SHOWN: Final = 5
@@ -140,7 +141,7 @@ def _namespaces() -> LiveConfiguration:
     """Return a configuration with two new namespaces for this process."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root: run as root, or name interfaces with --mxwire-config")
-    prefix = f"mxwire-{os.getpid()}"
+    prefix = process_name("pytest")
     return LiveConfiguration(
         path="--mxwire-config",
         title="pytest",

@@ -177,7 +177,7 @@ def test_nothing_outlives_a_pair():
         for each in started:
             each.play("trips", 100, 1, 0, 100)
         during = left()
-        own = [name for name in during[1].split() if name.startswith("mxintra-")]
+        own = [name for name in during[1].split() if name.startswith("mxwire-intranode-")]
         assert any(str(started[1].pid) in name for name in own)
         numbers = {line.split()[1] for line in during[0].splitlines()[1:]}
         assert len(numbers) >= 4

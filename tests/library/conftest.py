@@ -12,7 +12,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.myriexpress.build import Installation, build
 from mxwire.myriexpress.launch import environment, provider_environment
-from tests.live.namespaces import Laboratory, Port, missing, sweep
+from tests.live.namespaces import Laboratory, Port, missing
 
 from .mpi_hosts import Hosts
 from .programs import run
@@ -80,7 +80,6 @@ def cable() -> Iterator[tuple[Port, Port]]:
     why_not = missing()
     if why_not:
         pytest.skip(why_not)
-    sweep()
     with Laboratory() as made:
         yield made.pair(9000)
 

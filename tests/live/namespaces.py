@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from mxwire.lab import namespaces
-from mxwire.lab.namespaces import NamespaceError, namespaces_refusal, run_ip
+from mxwire.lab.namespaces import NamespaceError, namespaces_refusal, process_name, run_ip
 from mxwire.lab.namespaces import NamespacePort as Port
 
 __all__ = ["Laboratory", "Namespace", "Port"]
-PREFIX = "mxw"
-_numbers = itertools.count()
 
 
 def as_nobody(code: str, *capabilities: str) -> list[str]:
@@ -43,15 +38,6 @@ def missing() -> str | None:
     return None
 
 
-def sweep() -> None:
-    """Remove the namespaces that test runs left behind which were killed, and end what still runs in them."""
-    for line in run_ip("netns", "list").splitlines():
-        name = line.split()[0]
-        parts = name.split("-")
-        if parts[0] == PREFIX and len(parts) == 3 and not Path("/proc", parts[1]).exists():
-            Namespace(name).remove()
-
-
 class Namespace(namespaces.Namespace):
     """A machine of its own, in which programs of Python start quickly."""
 
@@ -68,7 +54,7 @@ class Laboratory(namespaces.Laboratory):
 
     def machine(self, name: str = "") -> namespaces.Namespace:
         """A new namespace, with its loopback up."""
-        return super().machine(name or f"{PREFIX}-{os.getpid()}-{next(_numbers)}")
+        return super().machine(name or process_name("test"))
 
     def _namespace(self, name: str) -> Namespace:
         return Namespace(name)

@@ -41,7 +41,7 @@ from tests.forked import ROOT
 
 from .faulty_cable import FaultyCable
 from .hosts import DIALECTS
-from .namespaces import Laboratory, Port, missing, sweep
+from .namespaces import Laboratory, Port, missing
 from .soak_host import POSTED
 
 PATIENCE = 60.0
@@ -486,7 +486,6 @@ def main() -> int:
     if why_not:
         print(f"no soak: {why_not}", file=sys.stderr)
         return 2
-    sweep()
     violations = soak(given.seconds, given.rate, given.seed)
     for each in violations:
         print(each)

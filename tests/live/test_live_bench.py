@@ -157,7 +157,7 @@ def test_ctrl_c_writes_the_measurements_so_far(_namespaces_work, tmp_path):
     last = records[-1]
     assert last["record"] == "end" and not last["complete"] and "Ctrl-C" in last["remarks"][-1]
     assert not read_recordings(tmp_path / "path.jsonl")[0].complete
-    assert not list(Path("/run/netns").glob(f"mxbench-{process.pid}-*"))
+    assert not list(Path("/run/netns").glob(f"mxwire-bench-{process.pid}-*"))
 
 
 def test_a_quick_logp_has_every_parameter_of_every_carrier(_namespaces_work, tmp_path):

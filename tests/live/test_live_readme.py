@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .namespaces import PREFIX, Namespace
+from .namespaces import Namespace
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 400
@@ -38,7 +38,7 @@ def session(tmp_path: Path) -> str:
 
 
 def name_of(place: int) -> str:
-    return f"{PREFIX}-{os.getpid()}-readme{place}"
+    return f"mxwire-test-{os.getpid()}-0-{'ab'[place]}"
 
 
 def test_the_session_of_the_readme_works(_namespaces_work: None, session: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, MechanismFacts, Piece
 from mxwire.bench.roles.common import BARE_ETHERTYPE
-from mxwire.lab.namespaces import joined, namespaces_refusal
+from mxwire.lab.namespaces import namespaces_refusal, private_cable
 from mxwire.link.interface import read_interface
 
 _MTU: Final = 9000
@@ -22,7 +22,6 @@ class RawVeth(Mechanism):
     """A socket for frames on either end. Nothing controls the flow: a message must fit the receiver's buffer."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both", permission="root", largest=65536)
-    _made: ClassVar[int] = 0
 
     def open(self) -> None:
         """Create namespaces and interfaces, and open the sockets."""
@@ -30,10 +29,8 @@ class RawVeth(Mechanism):
         if reason is not None:
             raise MechanismError(reason)
         self._held = ExitStack()
-        RawVeth._made += 1
-        prefix = f"mxintra-{os.getpid()}-{RawVeth._made}"
         self._sockets, self._addresses = [], []
-        for port in self._held.enter_context(joined(((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1")), _MTU)):
+        for port in self._held.enter_context(private_cable("intranode", _MTU)):
             with port.namespace.inside():
                 each = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(BARE_ETHERTYPE))
                 each.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_BY_ROOT, _BUFFER)

@@ -44,7 +44,7 @@ from mxwire.bench.study import Points, StudyOptions, Turns, kept
 from mxwire.errors import MxwireError
 from mxwire.lab import machine
 from mxwire.lab.child import ChildEndedError, ChildProcess
-from mxwire.lab.namespaces import joined
+from mxwire.lab.namespaces import private_cable
 from mxwire.link.runtime import RUNTIME_VARIABLE
 from mxwire.native import is_compiled
 from mxwire.words import size_text, suggestion
@@ -272,8 +272,7 @@ class PairStarter:
         if not in_c:
             return [*_module("pair"), *place]
         if mechanism == "veth" and not self._ports:
-            prefix = f"mxintra-c-{os.getpid()}"
-            ports = self._held.enter_context(joined(((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1")), 9000))
+            ports = self._held.enter_context(private_cable("intranode", 9000))
             self._ports = [f"{port.namespace.name}/{port.interface}" for port in ports]
         return [self._program, *place, *(self._ports if mechanism == "veth" else [])]
 
