@@ -37,6 +37,8 @@ _LABEL_LINE: Final = 36
 """Maximum number of characters of a vertical axis's name and unit in one line."""
 _LEGEND_INSIDE: Final = 6
 """Maximum number of curves whose legend fits within the axes."""
+_LEGIBLE: Final = 16
+"""Maximum number of curves of a panel, if they can be divided into groups."""
 _PANEL: Final = 3.2
 _LEGEND_LINE: Final = 0.16
 """Height of a panel, and of a line of a legend beside it, in inches."""
@@ -151,7 +153,7 @@ class SeriesFigure:
     Both axes are logarithmic, or with ``limits`` the vertical one is linear and has these.
 
     Bands are confidence intervals. Hollow points have marks that other points of their curve lack. A contestant has the
-    same curve in all panels. ``legend``: with one in each panel, or beside it if there are many curves.
+    same curve in all panels of its group. ``legend``: with one in each panel, or beside it if there are many curves.
     """
 
     shown: Sequence[Series]
@@ -160,27 +162,56 @@ class SeriesFigure:
     """Marks the sizes at which its messages change their kind."""
     limits: tuple[float, float] | None = None
     legend: bool = True
+    groups: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Contestants that share panels, by the name of their group. The panels of a series have the same vertical axis."""
 
     def __call__(self, pyplot: Any) -> Any:
         """Make the figure with pyplot."""
-        beside = self.legend and any(len(each.contestants()) > _LEGEND_INSIDE for each in self.shown)
+        counts = [len(set(each.contestants()).intersection(group)) for each in self.shown for group in self._groups()]
+        beside = self.legend and max(counts) > _LEGEND_INSIDE
         # A legend that is higher than its panel would leave the curves no room.
-        lines = max(len(each.contestants()) for each in self.shown) if beside else 0
-        size = 11.5 if beside else 9, 1.2 + max(_PANEL, _LEGEND_LINE * lines) * len(self.shown)
-        drawing, panels = plot.panels(pyplot, self.title, size, len(self.shown), sharex=True)
-        for place, (series, axes) in enumerate(zip(self.shown, panels, strict=True)):
-            draw_series(drawing, axes, series, self.styles(), limits=self.limits, legend=self.legend)
+        lines = max(counts) if beside else 0
+        size = 11.5 if beside else 9, 1.2 + max(_PANEL, _LEGEND_LINE * lines) * len(counts)
+        drawing, panels = plot.panels(pyplot, self.title, size, len(counts), sharex=True)
+        every = [(series, name) for name in self.groups or ("",) for series in self.shown]
+        for place, ((series, name), axes) in enumerate(zip(every, panels, strict=True)):
+            draw_series(drawing, axes, series, self.styles(name), limits=self.limits, legend=self.legend)
+            if len(self.groups) > 1:
+                axes.set_title(name, loc="left", fontsize=10)
             lengths = [plotted(each.parameters[series.x]) for each in series.measurements]
             if self.dialect is not None:
                 plot.marks(axes, lengths, self.dialect, named=place == 0)
-            if place == len(self.shown) - 1:
+            if place == len(every) - 1:
                 plot.length_axis(axes, lengths)
                 axes.set_xlabel(axis_name(series))
         return drawing
 
-    def styles(self) -> dict[str, CurveStyle]:
-        """The curve of each contestant of any series."""
-        return line_styles([name for each in self.shown for name in each.contestants()])
+    def _groups(self) -> Collection[Collection[str]]:
+        return self.groups.values() or ([name for each in self.shown for name in each.contestants()],)
+
+    def styles(self, group: str = "") -> dict[str, CurveStyle]:
+        """The curve of each contestant of a group, in any series; without groups, of all."""
+        names = [name for each in self.shown for name in each.contestants()]
+        return line_styles([each for each in names if not self.groups or each in self.groups[group]])
+
+    def grouped(self, groups: Mapping[str, Collection[str]]) -> SeriesFigure:
+        """The same figure in groups if it has too many curves for one panel.
+
+        Empty groups are left out; contestants of no group are one of their own.
+        """
+        names = {name for each in self.shown for name in each.contestants()}
+        if len(names) <= _LEGIBLE:
+            return self
+        found = {each: names.intersection(group) for each, group in groups.items()}
+        found["others"] = names.difference(*found.values())
+        return replace(self, groups={each: group for each, group in found.items() if group})
+
+    def parts(self) -> Iterator[SeriesFigure]:
+        """A figure without legend per group; the figure itself without legend if it has no groups."""
+        if not self.groups:
+            yield replace(self, legend=False)
+        for each, group in self.groups.items():
+            yield replace(self, title=f"{self.title}: {each}", groups={each: group}, legend=False)
 
 
 def plotted(size: int) -> plot.PlottedLength:
@@ -227,10 +258,9 @@ def draw_series(
     limits: tuple[float, float] | None = None,
     legend: bool = True,
 ) -> None:
-    """Draw the curves of a series; see :class:`SeriesFigure`."""
-    values: list[float] = []
-    names = series.contestants()
-    styles = line_styles(names) if styles is None else styles
+    """Draw the curves of a series that have styles, or all; see :class:`SeriesFigure`."""
+    styles = line_styles(series.contestants()) if styles is None else styles
+    names = [each for each in series.contestants() if each in styles]
     for name in names:
         colour, dashes, marker = styles[name]
         # A logarithmic axis has no place for others.
@@ -251,10 +281,10 @@ def draw_series(
         ]
         if marked:
             axes.plot(*zip(*marked, strict=True), linestyle="", marker=marker, ms=4, mfc="white", mec=colour)
-        values += medians
     # A long label in one line would reach into the next panel.
     separator = ", " if len(series.name) + len(series.unit) <= _LABEL_LINE else ",\n"
     axes.set_ylabel(f"{series.name}{separator}{series.unit}")
+    values = [each.median for each in series.measurements if limits or each.median > 0]
     if not values:
         return
     if limits:
@@ -262,7 +292,7 @@ def draw_series(
         axes.set_ylim(*limits)
     else:
         plot.vertical_axis(axes, min(values), max(values))
-    if not legend:
+    if not legend or not names:
         return
     if len(names) <= _LEGEND_INSIDE:
         axes.legend(fontsize=8, ncols=2, **plot.OVER_LINES)
@@ -317,7 +347,7 @@ def write_page(
     import_extra("jinja2", "report", "--html")
     from mxwire.report.site.pages import environment, write_static, write_text
 
-    drawn = [_page_figure(each) for each in figures]
+    drawn = [each for figure in figures for each in _page_figures(figure)]
     conditions = recording.conditions
     subtitle = " · ".join(filter(None, (conditions.processor, conditions.stage, conditions.time)))
     if not recording.complete:
@@ -335,15 +365,19 @@ def write_page(
     return page
 
 
-def _page_figure(shown: PageFigure) -> dict[str, Any]:
-    """A figure as values of the template: its key is text of the page, which a narrow one breaks in lines."""
+def _page_figures(shown: PageFigure) -> Iterator[dict[str, Any]]:
+    """The groups of a figure as values of the template: a key is text that a narrow page breaks in lines."""
     from markupsafe import Markup
 
-    figure, styles = shown.figure, shown.key
+    figure = shown.figure
+    parts: list[tuple[Figure, Mapping[str, CurveStyle]]] = [(figure, shown.key)]
     if isinstance(figure, SeriesFigure):
-        figure, styles = replace(figure, legend=False), figure.styles()
-    key = [(name, style.key) for name, style in styles.items()]
-    return {"drawing": Markup(_svg(figure)), "caption": shown.caption, "key": key}
+        parts = [(each, each.styles(*each.groups)) for each in figure.parts()]
+    for number, (part, styles) in enumerate(parts, 1):
+        key = [(name, style.key) for name, style in styles.items()]
+        # One caption is that of all groups.
+        caption = shown.caption if number == len(parts) else ""
+        yield {"drawing": Markup(_svg(part)), "caption": caption, "key": key}
 
 
 def _page_block(block: Block) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from unittest.mock import Mock
 import pytest
 
 from mxwire.bench.intranode import pair, process_memory
-from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
+from mxwire.bench.intranode.catalogue import KINDS, MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.counters import PAGE_FAULTS, EventCounter, ProbedBuffer, missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError, Piece, Pool, SharedFlags
 from mxwire.bench.intranode.memory import MEMORIES, KeptPool, pool_of
@@ -580,6 +580,23 @@ def test_many_curves_differ_and_their_key_is_text_of_the_page(tmp_path):
     assert [name for name in names[:40] if f"</svg> {name}</li>" not in key] == []
     # The drawing itself has none, and is as narrow as others.
     assert page.count(">m3, C<") == 0 and 'width="648pt"' in page
+
+
+def test_many_mechanisms_are_drawn_by_kind_on_equal_axes(tmp_path):
+    points = [(TRIP, name + how, size, 1.0 + size) for name in MECHANISMS for how in ("", ", C") for size in (1, 64)]
+    recording = recorded(*points, (TRIP, "unknown", 1, 5000.0))
+    (figure,) = intranode_figures(recording)
+    page = write_page(tmp_path, recording, "Kinds", [], [figure]).read_text(encoding="utf-8")
+    keys = [part.partition("</ul>")[0] for part in page.split('<ul class="key">')[1:]]
+    assert len(keys) == len(KINDS) + 1 and "unknown" in keys[-1]
+    for kind, key in zip(KINDS, keys, strict=False):
+        assert {name for name in MECHANISMS if f"</svg> {name}</li>" in key} == set(KINDS[kind])
+    assert page.count(figure.caption) == 1
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    drawing = figure.figure(pyplot)
+    assert [each.get_title(loc="left") for each in drawing.axes] == [*KINDS, "others"]
+    assert len({each.get_ylim() for each in drawing.axes}) == 1
+    pyplot.close("all")
 
 
 def test_the_command_prints_the_table_alone(tmp_path):

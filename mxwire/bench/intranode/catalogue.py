@@ -40,6 +40,14 @@ _CLASSES: Final = {
     "token-put": "adapter_copy.TokenPut",
 }
 MECHANISMS: Final = tuple(_CLASSES)
+KINDS: Final = {
+    "shared memory": ("shared-buffer", "memfd", "cell-queue", "cell-stack", "heap"),
+    "queues of the kernel": ("system-v-queue", "posix-queue", "pipe", "vmsplice"),
+    "sockets": ("unix-stream", "unix-stream-polled", "unix-packets", "tcp", "veth"),
+    "memory of the other process": ("ptrace", "process-file", "cma-get", "cma-put"),
+    "mxwire": ("mx-local", "mx-local-one-copy", "adapter-copy", "token-get", "token-put"),
+}
+"""Mechanisms that share a panel of a figure."""
 WITHOUT_TWIN: Final = ("cell-stack", "mx-local", "mx-local-one-copy", "adapter-copy", "token-get", "token-put")
 """Mechanisms that have no twin in C. The limits of mxwire's own are ``cma-get`` and ``shared-buffer``, which have no
 semantics of MX.

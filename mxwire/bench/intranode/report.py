@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from mxwire.bench.intranode.catalogue import MECHANISMS, mechanism_named
+from mxwire.bench.intranode.catalogue import KINDS, MECHANISMS, mechanism_named
 from mxwire.bench.intranode.memory import MEMORIES
 from mxwire.bench.intranode.study import (
     ACCESS,
@@ -298,4 +298,9 @@ def intranode_figures(recording: Recording) -> Iterator[PageFigure]:
     for names, title, caption in figures:
         shown = [series for series in map(recording.named, names) if series]
         if shown:
-            yield PageFigure(SeriesFigure(shown, title), caption)
+            names = [name for each in shown for name in each.contestants()]
+            groups = {
+                kind: [each for each in names if each.partition(", ")[0] in mechanisms]
+                for kind, mechanisms in KINDS.items()
+            }
+            yield PageFigure(SeriesFigure(shown, title).grouped(groups), caption)

@@ -18,6 +18,7 @@ time. Further series:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from mxwire.bench.models.catalogue import (
     COPIED,
     MODELS,
     OTHERS,
+    UNSYNCHRONISED,
     VARIANTS,
     check_model,
     has_card,
@@ -35,7 +37,7 @@ from mxwire.bench.models.catalogue import (
     model_of,
 )
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import SERIES_CAPTION, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
+from mxwire.bench.report import SERIES_CAPTION, Figure, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
 from mxwire.bench.roles.patterns import QUEUED
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.bench.testbed import StudyTestbed
@@ -57,6 +59,11 @@ ACTIVE: Final = ("gam", "am2")
 BURST: Final = "o_s, burst"
 KNEE: Final = "o_r, knee"
 PATTERNS: Final = ("producer-consumer", "central queue")
+KINDS: Final = {
+    "libraries of the paper": ("gam", "am2", "bip", UNSYNCHRONISED, "fm2", "fm2.1", "pm", "vmmc2", CEILING),
+    "other libraries": ("gm", "portals", "unet", CEILING, *expanded(("mx", "tcp", "udp"))),
+}
+"""Carriers that share a panel of a figure."""
 _WORKS: Final = (25, 50, 75, 100, 125, 150, 200)
 """Work of the floods that look for the knee, in hundredths of the interval without work."""
 _AT_KNEE: Final = 1.1
@@ -321,7 +328,28 @@ def _share(rate: Measurement | None, ceiling: Measurement | None) -> str:
 def comparison_figures(recording: Recording) -> Iterator[PageFigure]:
     """The figures of LogP, in which the null model is the ceiling, and the patterns over size."""
     for each in logp_figures(recording):
-        yield PageFigure(each.figure, f"{each.caption} The curve of {CEILING} is the ceiling of the models.")
-    shown = [each for each in recording.series if each.name in PATTERNS]
+        caption = f"{each.caption} The curve of {CEILING} is the ceiling of the models."
+        yield PageFigure(_grouped(each.figure), caption)
+    shown = [_dashed(each) for each in recording.series if each.name in PATTERNS]
     if shown:
-        yield PageFigure(SeriesFigure(shown, "Data that are produced and consumed"), SERIES_CAPTION)
+        caption = f"{SERIES_CAPTION} Dashed: copied."
+        yield PageFigure(_grouped(SeriesFigure(shown, "Data that are produced and consumed")), caption)
+
+
+def _dashed(series: Series) -> Series:
+    """The series with names after which a model has one colour, in place and copied."""
+    found = [replace(each, name=each.name.replace(COPIED, f", {COPIED.strip()}")) for each in series.measurements]
+    return replace(series, measurements=found)
+
+
+def _grouped(figure: Figure) -> Figure:
+    """The figure with panels per kind of carrier and place of the card. The null model is in all of them."""
+    if not isinstance(figure, SeriesFigure):
+        return figure
+    names = {name: name.partition(", ")[0] for each in figure.shown for name in each.contestants()}
+    groups = {
+        f"{kind}{card}": [name for name, carrier in names.items() if carrier in {each + card for each in members}]
+        for card in CARDS.values()
+        for kind, members in KINDS.items()
+    }
+    return figure.grouped(groups)

@@ -10,12 +10,15 @@ from mxwire.bench.channels.carriers import check_carrier, open_channel
 from mxwire.bench.channels.channel import ChannelSetup
 from mxwire.bench.cost.tables import MYRINET
 from mxwire.bench.cost.testbed import VirtualTestbed
-from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED, has_card
+from mxwire.bench.models.catalogue import CARD, COPIED, MODELS, UNSYNCHRONISED, has_card
 from mxwire.bench.models.comparison import (
     BURST,
+    CEILING,
+    KINDS,
     KNEE,
     PATTERNS,
     PLACES,
+    STUDY,
     compare_models,
     compared,
     comparison_blocks,
@@ -23,6 +26,7 @@ from mxwire.bench.models.comparison import (
     idle_time,
 )
 from mxwire.bench.models.vmmc2 import VmmcPort
+from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.study import StudyOptions
 from mxwire.bench.testbed import MemoryTestbed, TestbedError
 from mxwire.errors import MxwireError
@@ -61,6 +65,19 @@ def test_a_comparison_has_all_series_of_the_study():
         assert heading in text
     assert text.count("(100%)") == 8
     assert len(list(comparison_figures(recording))) == 3
+
+
+def test_many_libraries_are_drawn_by_kind_each_beside_the_null_model():
+    carriers = compared(["all"], ["inline", "process"])
+    points = [Measurement(each + how, "µs", [1.0], {"size": 4}) for each in carriers for how in ("", COPIED)]
+    recording = Recording(STUDY, Conditions(), series=[Series(PATTERNS[0], "µs", measurements=points)])
+    (figure,) = (each.figure for each in comparison_figures(recording))
+    assert list(figure.groups) == [f"{kind}{card}" for card in ("", CARD) for kind in KINDS]
+    for label, group in figure.groups.items():
+        ceiling = CEILING + (CARD if label.endswith(CARD) else "")
+        assert {ceiling, f"{ceiling}, copied"} < set(group)
+        heads = {each.partition(", ")[0] for each in group}
+        assert len(heads) <= 8 and {figure.styles(label)[each].dashes for each in heads} == {"-"}
 
 
 def test_the_knee_is_the_longest_work_that_does_not_lengthen_the_interval():
