@@ -186,7 +186,8 @@ class LogpStudy:
                 repetitions=[self._repetitions.get((carrier, size), _FEWEST_BURSTS) for size in sizes],
             )
             points |= active["points"]
-            marks = [*self._testbed.marks, *round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
+            polls = spin and self._testbed.passive_polls(carrier)
+            marks = [*self._testbed.marks, *round_marks(active, spinning=spin), *round_marks(passive, spinning=polls)]
             for size in sizes if number >= 0 else ():
                 self._add(carrier, size, active["points"][str(size)], tuple(dict.fromkeys(marks)))
         if number < 0:

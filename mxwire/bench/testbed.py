@@ -265,6 +265,10 @@ class StudyTestbed(ABC):
         """Return the reason why a carrier cannot be used here; None if it probably can."""
         return None
 
+    def passive_polls(self, carrier: str) -> bool:
+        """Return whether the passive side may poll: not while cards, which are processes, use its processor."""
+        return self.spins and not (has_card(carrier) and bool(set(self.placement[1:]) & set(self.cards)))
+
     def run(self, role: str, **parameters: Any) -> tuple[Found, Found]:
         """Play a role on both sides, and return their values: the active side's and the passive side's.
 

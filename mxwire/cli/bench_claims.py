@@ -160,7 +160,7 @@ def _resumable(path: Path, options: StudyOptions) -> dict[tuple[str, bool], Reco
 
 def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
     """Yield the studies with their names, and whether they are virtual; one that fails does not prevent the next."""
-    from mxwire.bench.claims.library_study import run_libraries
+    from mxwire.bench.claims.library_study import measure_libraries, run_libraries
     from mxwire.bench.claims.maccabe_2002 import run_offload
     from mxwire.bench.claims.model_study import run_model, run_model_mtu
     from mxwire.bench.imb.rank_testbed import RankSurroundings
@@ -179,9 +179,8 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
         if not model_only:
             note(f"only claims of the model are judged: {refusal}")
         return
-    from mxwire.bench.claims.araki_1998 import COMPARED_MODELS, COMPARED_SIZES
     from mxwire.bench.logp import measure_logp
-    from mxwire.bench.models.comparison import LIMIT, compare_models
+    from mxwire.bench.models.comparison import LIMIT
     from mxwire.bench.path import measure_path
     from mxwire.bench.testbed import TestbedOptions, open_testbed
 
@@ -194,7 +193,7 @@ def _studies(model_only: bool) -> Iterator[tuple[str, bool, _Study]]:
 
     def models(options: StudyOptions) -> None:
         with opened(compiled_folder()) as testbed:
-            compare_models(testbed, replace(options, limit=LIMIT), COMPARED_MODELS, COMPARED_SIZES)
+            measure_libraries(testbed, replace(options, limit=LIMIT))
 
     yield "path", False, partial(measure_path, opened)
     yield "logp", False, logp

@@ -43,15 +43,14 @@ class ClaimVerdict:
     """The reason why the numbers differ from the paper's."""
 
     @property
-    def text(self) -> str:
+    def lines(self) -> list[str]:
         """The numbers, the disturbed measurements, the guesses that decide, and the reason for a difference."""
-        remarks = []
-        if self.disturbed:
-            remarks.append(f"disturbed: {'; '.join(self.disturbed)}")
-        if self.deciding:
-            remarks.append(f"decided by a guess: {', '.join(self.deciding)}")
-        text = f"{self.numbers} ({'; '.join(remarks)})" if remarks else self.numbers
-        return f"{text}. Reason: {self.why}" if self.why else text
+        remarks = {
+            "disturbed": ", ".join(self.disturbed),
+            "decided by a guess": ", ".join(self.deciding),
+            "reason": self.why,
+        }
+        return [*self.numbers.split("; "), *(f"{name}: {remark}" for name, remark in remarks.items() if remark)]
 
 
 class EvidenceError(Exception):

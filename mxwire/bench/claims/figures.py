@@ -177,7 +177,7 @@ def _library_figures(recording: Recording) -> Iterator[PageFigure]:
     if shown:
         yield PageFigure(
             _against(shown, f"Five libraries{live or ' on Myrinet, 1998'} (figures 4 to 8)"),
-            "Models that run on this machine, the adapter's work in their calls."
+            "Models that run on this machine, the adapter's work in their calls; with card: in another process."
             if live
             else "The same models in virtual time, table myrinet-1998. Crosses: the paper's numbers; the table was "
             "fitted to all of them but the gap of AM at 4 KB. The paper prints no other values.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,10 +29,8 @@ def _read_claims() -> Iterator[Claim]:
     modules = note_2009, araki_1998, goglin_2011, buntinas_2006, maccabe_2002
     checks = {number: each for module in modules for number, each in module.CHECKS.items()}
     statements = entries(__file__, "claims.toml")
-    reasons = statements.pop("reasons")
     for number, statement in statements.items():
-        needs = statement.pop("needs", "")
-        yield Claim(number, checks=checks.get(number, ()), needs=reasons.get(needs, needs), **statement)
+        yield Claim(number, checks=checks.get(number, ()), **statement)
 
 
 CLAIMS: Final = tuple(_read_claims())
@@ -68,14 +67,14 @@ def read_evidence(paths: Iterable[Path]) -> ClaimEvidence:
 
 
 def claim_blocks(found: list[tuple[Claim, ClaimVerdict]]) -> Iterator[Block]:
-    """A table per text, and the totals."""
+    """The totals, and per text a table of the verdicts and one of their numbers."""
     totals = Counter(verdict.outcome for _, verdict in found)
     yield Paragraph(", ".join(f"{totals[each]} {each}" for each in OUTCOMES if totals[each]) + ".")
     for text, title in TEXTS.items():
         of_text = [each for each in found if each[0].number.startswith(f"{text}-")]
         if of_text:
             yield Heading(title, 2)
-            yield _table([each for each in of_text if not _without_numbers(each[1])])
+            yield from _tables([each for each in of_text if not _without_numbers(each[1])])
             yield from _not_applicable([each for each in of_text if _without_numbers(each[1])])
 
 
@@ -93,22 +92,20 @@ def _not_applicable(found: list[tuple[Claim, ClaimVerdict]]) -> Iterator[Block]:
         yield Listing(tuple(f"{claim.number}: {claim.text}" for claim in listed))
 
 
-def _table(found: list[tuple[Claim, ClaimVerdict]]) -> Block:
+def _tables(found: list[tuple[Claim, ClaimVerdict]]) -> Iterator[Block]:
     if not found:
-        return Paragraph("No claim of this text can be judged by these recordings.")
-    columns = (
-        Column("claim", code=True),
-        Column("statement", wraps=True),
-        Column("paper", wraps=True),
-        Column("here", wraps=True),
-        Column("how"),
-        Column("verdict"),
-    )
-    rows = []
+        yield Paragraph("No claim of this text can be judged by these recordings.")
+        return
+    verdicts, numbers = [], []
     for claim, verdict in found:
         number = f"{claim.number}*" if claim.derived else claim.number
-        rows.append(Row((number, claim.text, claim.paper or "-", verdict.text, verdict.how, verdict.outcome)))
-    return Table(columns, tuple(rows))
+        verdicts.append(Row((number, claim.text, claim.paper or "-", verdict.how, verdict.outcome)))
+        # A row per number: those of some claims fill a screen.
+        for place, line in enumerate(verdict.lines):
+            numbers.append(Row(("" if place else number, line)))
+    claims, text = Column("claim", code=True), partial(Column, wraps=True)
+    yield Table((claims, text("statement"), text("paper"), Column("how"), Column("verdict")), tuple(verdicts))
+    yield Table((claims, text("numbers here")), tuple(numbers))
 
 
 def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
@@ -144,7 +141,7 @@ _HOW: Final = (
     "by construction: the model contains the statement as a constant, so its numbers show nothing.",
     "counted: the same on every machine.",
     "* marks claims that were derived or added here, and are not the paper's own.",
-    "Bounds in brackets are the criterion of a claim. Of a claim that is refuted, the last sentence has the reason.",
+    "Bounds in brackets are the criterion of a claim. The numbers of a refuted claim end with the reason.",
 )
 _HONESTY: Final = (
     "Two limits apply to all live numbers. mxwire is written in Python: its library takes longer than the TCP of a "

@@ -169,7 +169,8 @@ class ComparisonStudy:
 
     def _play(self, role: str, carrier: str, sizes: list[int], **more: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         active, passive = self._testbed.run(role, carrier=carrier, spin=self._spin, sizes=sizes, **more)
-        marks = [each for side in (active, passive) for each in round_marks(side, spinning=self._spin)]
+        polls = self._spin and self._testbed.passive_polls(carrier)
+        marks = [*round_marks(active, spinning=self._spin), *round_marks(passive, spinning=polls)]
         return active["points"], tuple(dict.fromkeys((*self._testbed.marks, *marks)))
 
     def _count(self, carrier: str, size: int, least: int = _FEWEST) -> int:
