@@ -333,10 +333,9 @@ def followed_groups(
 
     ``follower`` has ``rows``, and ``selector`` takes all messages.
     """
-    from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
-    from mxwire.analysis.conversations.settled_messages import SETTLED
+    from mxwire.analysis.conversations.message_rows import ROW, GroupSorter, MessageGroup
 
-    none = np.zeros(0, SETTLED)
+    none = np.zeros(0, ROW)
     sorter = GroupSorter(none)
     for decoded in judged_batches(decoder, reader, streams=True):
         completed = follower.observe(decoded)
@@ -459,7 +458,7 @@ def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
     note_frames(path, decoder)
     if follower.cooked:
         note(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
-    elif any(each.is_stray for each in follower.conversations):
+    elif follower.has_strays:
         note(f"{path}: the requests for some large messages were not captured: their conversation is unknown")
     if follower.malformed:
         note(f"{path}: ", follower.malformed, "malformed frame", " left out (mxwire decode shows them)")

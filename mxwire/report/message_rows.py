@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.message import CapturedMessage
-from mxwire.analysis.conversations.message_rows import MessageGroup
+from mxwire.analysis.conversations.message_rows import KINDS, LIBACK, MessageGroup
 from mxwire.analysis.conversations.partners import Flow
-from mxwire.analysis.conversations.settled_messages import KINDS, LIBACK
 from mxwire.report.compact import compact
 from mxwire.report.frame_json import seconds_since
 from mxwire.report.json_line import plain_line

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from mxwire.analysis.conversations import Follower, message_rows
 from mxwire.analysis.conversations.message import CapturedMessage, MessageSorter
 from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
-from mxwire.analysis.conversations.settled_messages import SETTLED
 from mxwire.analysis.message_counter import MessageCounter, size_class
 from mxwire.report.message_rows import FlowTexts, row_json, row_lines
 from mxwire.report.messages import message_json, message_layout
@@ -48,7 +47,7 @@ def one_by_one(messages: list[CapturedMessage], start_ns: int) -> list[list[str]
 
 
 def by_rows(batches: list[DecodedBatch], start_ns: int) -> tuple[list[list[str]], int]:
-    follower, none = Follower(rows=True), np.zeros(0, SETTLED)
+    follower, none = Follower(rows=True), np.zeros(0, message_rows.ROW)
     sorter, groups = GroupSorter(none), []
     for each in batches:
         completed = follower.observe(each)

@@ -146,7 +146,13 @@ class Follower:
     @property
     def conversations(self) -> Iterable[Conversation]:
         """The conversations in order of appearance; if there are too many, the oldest are forgotten."""
+        self._plain.create_messages()
         return self._state.conversations.values()
+
+    @property
+    def has_strays(self) -> bool:
+        """True if the requests for some large messages were not captured."""
+        return any(each.is_stray for each in self._state.conversations.values())
 
     @property
     def forgotten_conversations(self) -> int:
@@ -161,6 +167,7 @@ class Follower:
     @property
     def unfinished(self) -> Collection[CapturedMessage]:
         """Unfinished messages, the oldest first."""
+        self._plain.create_messages()
         return self._state.in_flight.values()
 
     @property

@@ -10,9 +10,20 @@ from typing import Any, AnyStr, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.message import WAITING, CapturedMessage
+from mxwire.analysis.conversations.message import WAITING, Acknowledgement, CapturedMessage, Kind
 from mxwire.analysis.conversations.partners import Flow
 
+KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
+LIBACK: Final = len(KINDS)
+"""Kind of a frame that is only an ack; those of messages are places in ``KINDS``."""
+ROW: Final = np.dtype(
+    [
+        ("number", "i8"), ("stream", "i8"), ("position", "i8"), ("kind", "i8"), ("length", "i8"), ("match", "u8"),
+        ("time_ns", "i8"), ("ack", "i8"), ("frame", "i8"),
+        ("settled_ns", "i8"), ("ack_frame", "i8"), ("ack_kind", "i8"),
+    ]
+)  # fmt: skip
+"""Columns of plain messages; the last three describe the frame that acknowledged the message."""
 PART: Final = 1 << 14
 _NO_END: Final = 1 << 62
 
@@ -25,7 +36,7 @@ class MessageGroup:
     """
 
     rows: NDArray[Any]
-    """Columns: :data:`~mxwire.analysis.conversations.settled_messages.SETTLED`; ``stream`` is a place in ``flows``."""
+    """Columns: :data:`ROW`; ``stream`` is a place in ``flows``."""
     flows: list[Flow] = field(default_factory=list)
     messages: list[CapturedMessage] = field(default_factory=list)
 
@@ -95,3 +106,8 @@ class GroupSorter:
         end = self._next + (len(following) if following.all() else int(following.argmin()))
         over = len(numbers) - WAITING
         return max(end, int(numbers[over - 1]) + 1) if over > 0 else end
+
+
+def acknowledgement(frame: int, time_ns: int, kind: int) -> Acknowledgement:
+    """Return the ack in the plain frame with the number ``frame``."""
+    return Acknowledgement(frame, time_ns, "liback" if kind == LIBACK else "piggyback", True)

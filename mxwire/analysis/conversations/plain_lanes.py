@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final
@@ -11,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.partners import Flow
+from mxwire.analysis.conversations.direction_table import DirectionTable
+from mxwire.analysis.conversations.message_rows import KINDS, LIBACK
 from mxwire.analysis.conversations.rows import BatchRows
-from mxwire.analysis.conversations.settled_messages import KINDS, LIBACK, REPEATED
-from mxwire.analysis.conversations.streams import ENTRIES, Stream, stream_at
+from mxwire.analysis.conversations.run_messages import REPEATED
+from mxwire.analysis.conversations.streams import ENTRIES
 from mxwire.rules.lanes import LaneOrder
 from mxwire.wire.enums import TrucType
 from mxwire.wire.numbers import (
     LIBACK_LENGTH,
-    NO_SESSION,
     NUMBER_MASK,
     OUTSTANDING_MAXIMUM,
     SESSION_NUMBER_MASK,
@@ -29,8 +28,6 @@ LEAST: Final = 512
 """Minimum number of frames of a run: fewer frames are followed faster one by one."""
 _LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": LIBACK}
 """Kinds of plain frames by layout: indexes into ``KINDS``, or ``LIBACK``."""
-UNKNOWN: Final = -1
-"""``session`` of a lane without plain frames, and the number of no stream."""
 _Integers = NDArray[np.int64]
 
 
@@ -105,27 +102,32 @@ _LANE: Final = np.dtype(
 )  # fmt: skip
 """State of a lane before a run: session of plain frames; whether messages can be plain, and the stream that they
 continue; whether acks can be, the value of acks that change nothing, and the stream that they advance."""
-_NO_STREAM: Final = False, 0, 0, 0
 
 
 class PlainLanes:
-    """The directions in a window, and its frames sorted by conversation; arrays of frames have shape (n,).
+    """The directions of a table as lanes, and the frames of a window sorted by conversation; arrays of frames have
+    shape (n,).
 
-    ``lane`` numbers the flow of each frame of the window.
+    ``lane`` is the direction of each frame of the window.
     """
 
-    def __init__(self, frames: LaneFrames, flows: list[Flow | None], lane: NDArray[np.intp]) -> None:
-        self.flows = flows
-        self.begun: dict[int, tuple[Flow, Stream]] = {}
-        """By the identity of their flows, the streams that may begin in the run."""
-        self.state = state = np.array([self._row(each) for each in flows], _LANE)
-        numbers = {id(each): number for number, each in enumerate(flows)}
-        back = [UNKNOWN if each is None else numbers.get(id(each.back), UNKNOWN) for each in flows]
-        self.back = np.array(back, np.intp)
-        """The other direction of each lane, or -1 if it has no frames."""
-        first = np.where(self.back < 0, np.arange(len(flows)), np.minimum(np.arange(len(flows)), self.back))
+    def __init__(self, frames: LaneFrames, table: DirectionTable, lane: NDArray[np.intp]) -> None:
+        self.table = table
+        rows = table.rows
+        self.back = back = rows["back"]
+        """The other direction of each lane."""
+        self.state = state = np.zeros(len(rows), _LANE)
+        for name in ("session", "next", "bits", "acked"):
+            state[name] = rows[name]
+        state["sends"] = rows["regular"]
+        outstanding = rows["next"] - rows["acked"]
+        state["acks"] = (rows["regular"] & (outstanding <= OUTSTANDING_MAXIMUM))[back]
+        state["known"] = rows["known"][back]
+        for name in ("acked", "next", "bits"):
+            state[f"back_{name}"] = rows[name][back]
+        first = np.minimum(np.arange(len(rows)), back)
         # NumPy sorts small integers by their digits.
-        first = first.astype(np.min_scalar_type(len(flows)))
+        first = first.astype(np.min_scalar_type(len(rows)))
         self.place = order = np.argsort(first[lane], kind="stable")
         """The frames of the window, sorted by conversation."""
         self.lane = lane = lane[order]
@@ -183,42 +185,6 @@ class PlainLanes:
         plain &= (frames.kind[order] == LIBACK) | sends
         return plain
 
-    def _row(self, flow: Flow | None) -> tuple[Any, ...]:
-        """Return the row of ``_LANE`` of a flow; None if the direction was not seen before."""
-        if flow is None or flow.session in (None, NO_SESSION) or not (flow.frames and flow.back.frames):
-            return UNKNOWN, *_NO_STREAM, False, 0, 0, 0, 0
-        stream, other = flow.stream or self.stream(flow), flow.back.stream or self.stream(flow.back)
-        if stream is None:
-            sending: tuple[Any, ...] = _NO_STREAM
-        else:
-            sending = _may_be_regular(stream), stream.next, stream.bits, stream.acked
-        if other is None:
-            known = flow.back.acked_unseen
-            return flow.session, *sending, False, UNKNOWN if known is None else known, 0, 0, 0
-        acks = _may_be_regular(other) and other.next - other.acked <= OUTSTANDING_MAXIMUM
-        return flow.session, *sending, acks, other.ack_value, other.acked, other.next, other.bits
-
-    def stream(self, flow: Flow) -> Stream | None:
-        """Return the stream of a flow, or the one that begins with the number that the receiver requested."""
-        if flow.stream is not None:
-            return flow.stream
-        if id(flow) in self.begun:
-            return self.begun[id(flow)][1]
-        start = flow.starts[-1] if flow.starts else None
-        if start is None or flow.acked_unseen not in (None, start):
-            return None
-        stream = stream_at(start, start)
-        self.begun[id(flow)] = flow, stream
-        return stream
-
-    def note_unseen(self) -> None:
-        """Note the acks that precede the first message of a flow."""
-        early = np.flatnonzero(np.bincount(self.lane[self.partner_sent == 0])).tolist() if self.begun else ()
-        for each in early:
-            flow = self.flows[each]
-            if flow is not None and id(flow.back) in self.begun:
-                flow.back.acked_unseen = flow.back.starts[-1]
-
     def cut(self, count: int) -> None:
         """Discard all frames from place ``count``."""
         kept = self.place < count
@@ -230,42 +196,21 @@ class PlainLanes:
         self.behind = self.behind[kept]
         self.frames = self.frames.part(0, count)
 
-    def of(self, lanes: NDArray[np.intp]) -> Iterator[tuple[int, Flow]]:
-        """Yield the numbers and flows of ``lanes``."""
-        for each in lanes.tolist():
-            flow = self.flows[each]
-            assert flow is not None
-            yield each, flow
-
     def count_frames(self) -> None:
-        """Count the frames and messages in their flows."""
-        frames, lane, order, total = self.frames, self.lane, self.place, len(self.flows)
-        kinds = REPEATED + len(KINDS)
+        """Count the frames and messages of the directions, and note acks that precede the first message."""
+        frames, lane, order, changes = self.frames, self.lane, self.place, self.table.changes
+        total, kinds = len(changes), REPEATED + len(KINDS)
         counts = np.bincount(lane * kinds + frames.kind[order], minlength=total * kinds).reshape(total, kinds)
-        octets = np.bincount(lane, frames.wire_length[order], total).astype(np.int64)
-        message_octets = np.bincount(lane, frames.length[order] * self.sends, total).astype(np.int64)
-        last, most = np.full(total, UNKNOWN), np.zeros(total, np.int64)
-        np.maximum.at(last, lane, order)
+        changes["frames"] += counts.sum(1)
+        changes["bytes"] += np.bincount(lane, frames.wire_length[order], total).astype(np.int64)
+        changes["message_bytes"] += np.bincount(lane, frames.length[order] * self.sends, total).astype(np.int64)
+        for name, column in (*zip(KINDS, range(LIBACK), strict=True), ("libacks", LIBACK)):
+            changes[name] += counts[:, column]
+        most = np.zeros(total, np.int64)
         np.maximum.at(most, lane[self.sends], self.outstanding[self.sends])
-        used = np.flatnonzero(last >= 0)
-        # The last frame of a conversation sets its time.
-        used = used[np.argsort(last[used])]
-        columns = counts, counts.sum(1), octets, message_octets, most, frames.time_ns[last]
-        rows = zip(self.of(used), *(each[used].tolist() for each in columns), strict=True)
-        for (_, flow), by_kind, count, octet_count, message_octet_count, outstanding, time_ns in rows:
-            flow.frames += count
-            flow.bytes += octet_count
-            flow.libacks += by_kind[LIBACK]
-            flow.message_bytes += message_octet_count
-            for kind, messages in zip(KINDS, by_kind, strict=False):
-                if messages:
-                    flow.messages[kind] += messages
-            if outstanding > flow.most_outstanding:
-                flow.most_outstanding = outstanding
-            flow.conversation.last_ns = time_ns
-
-
-def _may_be_regular(stream: Stream) -> bool:
-    """Return False for most irregular streams, without examining their entries."""
-    known = stream.acked == stream.next or stream.acked in stream.entries
-    return known and stream.confirmed == stream.acked and not stream.forgotten
+        changes["most"] = np.maximum(changes["most"], most)
+        # The last assignment wins.
+        changes["last_ns"][lane] = frames.time_ns[order]
+        early = self.back[lane[self.partner_sent == 0]]
+        rows = self.table.rows[early]
+        changes["unseen"][early[rows["begins"] & (rows["next"] == rows["first"])]] = True

@@ -1,39 +1,28 @@
-"""Messages that runs of plain frames have settled, as rows until they must be objects: step 5 of
+"""Messages of runs of plain frames, as rows until they must be objects: step 5 of
 :mod:`mxwire.analysis.conversations.plain_run`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessage, Kind, NumberedEntry
-from mxwire.analysis.conversations.message_rows import MessageGroup
+from mxwire.analysis.conversations.direction_table import DirectionTable
+from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessage
+from mxwire.analysis.conversations.message_rows import KINDS, LIBACK, ROW, MessageGroup, acknowledgement
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.state import LINGER_NS, NEVER, FollowerState, note_missing
-from mxwire.analysis.conversations.streams import Stream
 
-KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
-LIBACK: Final = len(KINDS)
 REPEATED: Final = LIBACK + 1
 """Added to the kind of a frame that repeats a message."""
-LATER: Final = NumberedEntry(-1, 0, 0)
-"""Entry of a settled message whose object has not been created."""
-SETTLED: Final = np.dtype(
-    [
-        ("number", "i8"), ("stream", "i8"), ("position", "i8"), ("kind", "i8"), ("length", "i8"), ("match", "u8"),
-        ("time_ns", "i8"), ("ack", "i8"), ("frame", "i8"),
-        ("settled_ns", "i8"), ("ack_frame", "i8"), ("ack_kind", "i8"),
-    ]
-)  # fmt: skip
-"""Columns of settled messages; the last three describe the frame that settled the message."""
 FRAME_COLUMNS: Final = {each: each for each in ("kind", "length", "match", "time_ns", "ack")} | {"frame": "number"}
-"""Attributes of ``LaneFrames`` by the columns of ``SETTLED`` that hold them for the frame of the message."""
+"""Attributes of ``LaneFrames`` by the columns of ``ROW`` that hold them for the frame of the message."""
 
 
-class SettledMessages:
-    """Messages that were settled in the latest runs, and are not created."""
+class RunMessages:
+    """Messages of the latest runs that are not created: those in flight, and those that are settled."""
 
     def __init__(self) -> None:
         self.taken: list[MessageGroup] | None = None
@@ -41,34 +30,53 @@ class SettledMessages:
         self.clear()
 
     def clear(self) -> None:
-        """Discard all messages."""
-        self.rows = np.zeros(0, SETTLED)
-        """In order of settlement, after all in ``FollowerState.lingering``."""
+        """Discard all messages, and the state of directions."""
+        self.table = DirectionTable()
+        """The directions; columns ``stream`` of messages are places in it."""
+        self.rows = np.zeros(0, ROW)
+        """Settled messages in order of settlement, after all in ``FollowerState.lingering``."""
+        self.flying = np.zeros(0, ROW)
+        """All unacknowledged messages of the directions, by direction and position."""
         self.reported = 0
         """Number of rows at the beginning that were reported but are still entries of their streams."""
-        self.streams: list[tuple[Flow, Stream]] = []
-        """The streams by their number in ``rows``."""
         self.created: dict[int, CapturedMessage] = {}
-        """By number, the messages that were in flight before the run in which they were settled; their rows lack the
-        frame."""
+        """By number, messages that are objects, because a frame was followed singly or repeats them; their rows may
+        lack the frame."""
+
+    def read(self, source: NDArray[np.uint64], destination: NDArray[np.uint64], state: FollowerState) -> None:
+        """Add directions to the table, with their messages in flight."""
+        messages = self.table.read(source, destination, state)
+        rows = np.zeros(len(messages), ROW)
+        rows["number"] = [each.number for each in messages]
+        rows["position"] = [each.position for each in messages]
+        rows["stream"] = [self.table.numbers[id(each.flow.stream)] for each in messages]
+        for each in messages:
+            self.created[each.number] = state.in_flight.pop(each.number)
+        self.fly(np.concatenate([self.flying, rows]))
+
+    def fly(self, rows: NDArray[Any]) -> None:
+        """Set the messages in flight."""
+        self.flying = rows[np.lexsort((rows["position"], rows["stream"]))]
 
     def keep(self, rows: NDArray[Any], reported: int, *, keep_all: bool) -> None:
         """Discard unneeded ``rows``: those among the first ``reported`` that are no longer entries of their streams."""
         if self.taken is not None and reported > self.reported:
             self.taken.append(self._group(rows[self.reported : reported]))
-        oldest = np.array([next(iter(stream.entries), stream.next) for _, stream in self.streams], np.int64)
-        kept = rows["position"] >= oldest[rows["stream"]]
+        table, stream = self.table, rows["stream"]
+        kept = (rows["position"] >= table.oldest[stream]) | keep_all
+        has_former = table.changes["forgotten"] < table.rows["held"]
+        kept |= (rows["position"] < table.rows["first"][stream]) & has_former[stream]
         kept[reported:] = True
-        kept |= keep_all
         self.rows, self.reported = rows[kept], int(np.count_nonzero(kept[:reported]))
-        numbers = {*self.rows["number"].tolist()}
-        self.created = {number: each for number, each in self.created.items() if number in numbers}
+        if self.created:
+            numbers = {*self.rows["number"].tolist(), *self.flying["number"].tolist()}
+            self.created = {number: each for number, each in self.created.items() if number in numbers}
 
     def report_all(self) -> None:
         """Report all rows at the end of the capture."""
         if self.taken is not None and len(self.rows) > self.reported:
             self.taken.append(self._group(self.rows[self.reported :]))
-        self.clear()
+        self.rows, self.reported = self.rows[:0], 0
 
     def _group(self, rows: NDArray[Any]) -> MessageGroup:
         """Return reported messages; those from before their run are objects, unless one frame describes them."""
@@ -90,32 +98,51 @@ class SettledMessages:
         if plain:
             for name, column in zip(FRAME_COLUMNS, zip(*values, strict=True), strict=True):
                 rows[name][plain] = column
-        return MessageGroup(np.delete(rows, others), [flow for flow, _ in self.streams], messages)
+        return MessageGroup(np.delete(rows, others), self.table.flows, messages)
 
     def create(self, state: FollowerState) -> None:
-        """Create all messages, and settle and report them."""
-        now_ns = state.now_ns
+        """Write the state of directions, create all messages, and settle and report them."""
+        if not len(self.table):
+            return
+        self.table.write(marked=state.marks is not None)
+        oldest, now_ns = self.table.oldest.tolist(), state.now_ns
         ack: Acknowledgement | None = None
-        # Columns, since a tuple per row would burden the garbage collector.
-        columns = zip(*(self.rows[name].tolist() for name in SETTLED.names or ()), strict=True)
-        for (
-            number, which, position, kind, length, match, time_ns, piggyack, frame, state.now_ns, ack_frame, how
-        ) in columns:  # fmt: skip
-            flow, stream = self.streams[which]
-            message = self.created.get(number)
-            if message is None:
-                message = create_plain(state, number, flow, position, kind, length, match, time_ns, piggyack, frame)
+        for *row, state.now_ns, ack_frame, how in _rows_of(self.rows):
+            message = self._message(state, oldest, *row)
+            stream = self.table.streams[row[1]]
+            assert stream is not None
             if ack is None or ack.frame != ack_frame or ack.time_ns != state.now_ns or ack is not stream.last_ack:
                 ack = stream.last_ack = acknowledgement(ack_frame, state.now_ns, how)
             message.ack = ack
-            if stream.entries.get(position) is LATER:
-                stream.entries[position] = message
             state.settle(message)
         for _ in range(self.reported):
             state.report(state.lingering.popleft(), forget=False, taken=self.taken is not None)
         state.now_ns = now_ns
         state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
+        if len(self.flying):
+            flying = [self._message(state, oldest, *row) for *row, _, _, _ in _rows_of(self.flying)]
+            in_flight = sorted({**state.in_flight, **{each.number: each for each in flying}}.items())
+            state.in_flight.clear()
+            state.in_flight.update(in_flight)
+        self.table.write_reported()
         self.clear()
+
+    def _message(
+        self, state: FollowerState, oldest: list[int], number: int, which: int, position: int, *values: int
+    ) -> CapturedMessage:
+        """Return the message of a row, which is created unless it was, as an entry of its stream."""
+        flow, stream, message = self.table.flows[which], self.table.streams[which], self.created.get(number)
+        assert stream is not None
+        if message is None:
+            message = create_plain(state, number, flow, position, *values)
+        if position >= oldest[which]:
+            stream.entries[position] = message
+        return message
+
+
+def _rows_of(rows: NDArray[Any]) -> Iterator[tuple[int, ...]]:
+    # Columns, since a tuple per row would burden the garbage collector.
+    return zip(*(rows[name].tolist() for name in ROW.names or ()), strict=True)
 
 
 def _is_one_frame(message: CapturedMessage) -> bool:
@@ -155,8 +182,3 @@ def create_plain(
     if state.watch is not None and state.watch.number == number:
         state.watch.message = message
     return message
-
-
-def acknowledgement(frame: int, time_ns: int, kind: int) -> Acknowledgement:
-    """Return the ack in the plain frame with the number ``frame``, of a kind as in ``LaneFrames``."""
-    return Acknowledgement(frame, time_ns, "liback" if kind == LIBACK else "piggyback", True)
