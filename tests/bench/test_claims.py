@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
 
+from mxwire.bench.claims import page as page_module
 from mxwire.bench.claims.claim import (
     OUTCOMES,
     Check,
@@ -30,12 +33,21 @@ from mxwire.bench.claims.library_study import CARD_SIZES, COMPARED_MODELS, measu
 from mxwire.bench.claims.model_study import COLLECTIVE, SHARE, TABLE_1, TRIP, run_model
 from mxwire.bench.claims.page import CLAIMS, judged, page, read_evidence
 from mxwire.bench.cost.calibration import half_round_trip, refit, varied_costs
+from mxwire.bench.cost.progress import PROGRESS
 from mxwire.bench.cost.tables import CLOVERTOWN, MYRINET, FittedNumber
+from mxwire.bench.imb.patterns import benchmark_by_name
+from mxwire.bench.intranode.catalogue import MECHANISMS
+from mxwire.bench.intranode.memory import MEMORIES
+from mxwire.bench.intranode.study import EXPERIMENTS as INTRANODE_EXPERIMENTS
+from mxwire.bench.models.catalogue import all_facts
+from mxwire.bench.overlap import EXPERIMENTS as OVERLAP_EXPERIMENTS
 from mxwire.bench.record import Conditions, Measurement, Recording, Series, read_recordings
 from mxwire.bench.study import StudyOptions
 from mxwire.bench.testbed import MemoryTestbed
+from mxwire.cli.bench import command as bench
 from mxwire.errors import MxwireError
 from mxwire.report.plot import rendered
+from mxwire.texts import table_rows
 from mxwire.wire.dialect import as_dialect
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -91,6 +103,42 @@ def test_claims_on_calls_and_recovery_are_judged_by_the_models_without_a_recordi
     verdict = verdict_of(number)
     assert (verdict.outcome, verdict.how) == ("confirmed", "counted")
     assert numbers in verdict.numbers
+
+
+COVERAGE = [cells for _, cells in table_rows(page_module.__file__, "coverage.md")]
+COMMANDS = [command.strip("`") for _, command, _ in COVERAGE if command]
+NAMES = {
+    "--model": all_facts(),
+    "--mechanisms": MECHANISMS,
+    "--buffers": MEMORIES,
+    "--progress": PROGRESS,
+    "--experiment": (*INTRANODE_EXPERIMENTS, *OVERLAP_EXPERIMENTS),
+    "--over": ("mx", "tcp", "udp", "frames", "ring"),
+}
+
+
+def test_each_row_of_the_coverage_has_a_command_or_the_reason_for_none():
+    assert len(COMMANDS) > 40
+    assert all(command or remark for _, command, remark in COVERAGE)
+
+
+@pytest.mark.parametrize("text", sorted(set(COMMANDS)))
+def test_each_command_of_the_coverage_exists_with_its_options_and_names(text):
+    program, group, name, *words = text.split()
+    assert (program, group) == ("mxwire", "bench")
+    command = bench.get_command(click.Context(bench), name)
+    assert command is not None
+    command.make_context(name, list(words))
+    unknown = [
+        each
+        for option, values in pairwise(words)
+        for each in (values.split(",") if option in NAMES else ())
+        if each not in NAMES[option]
+    ]
+    assert unknown == []
+    if name == "imb":
+        for each in words[: words.index("--over")]:
+            benchmark_by_name(each)
 
 
 def test_every_claim_of_the_five_texts_is_there():

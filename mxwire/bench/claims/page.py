@@ -13,7 +13,7 @@ from mxwire.bench.claims.claim import OUTCOMES, Claim, ClaimEvidence, ClaimVerdi
 from mxwire.bench.record import Recording, read_recordings
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, markdown
-from mxwire.texts import entries
+from mxwire.texts import entries, file_text
 from mxwire.words import count_of, suggestion
 
 TEXTS: Final = {
@@ -128,7 +128,8 @@ def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
 _INTRODUCTION: Final = (
     "Papers on user-space communication made claims that can be measured again. This page lists the claims of five "
     "texts, each with the paper's figure, the number measured here, and a verdict. It is generated from a recorded run "
-    "(`mxwire bench claims --from docs/studies.jsonl`); `sudo mxwire bench claims` judges your own machine."
+    "(`mxwire bench claims --from docs/studies.jsonl`); `sudo mxwire bench claims` judges your own machine. "
+    "[Coverage](#coverage) has the command for each system, mechanism, figure and table of the papers."
 )
 """Markdown."""
 _HOW: Final = (
@@ -159,4 +160,5 @@ def page(evidence: ClaimEvidence) -> str:
         *claim_blocks(judged(evidence)),
         *conditions_blocks(evidence.recordings),
     ]
-    return f"# The papers' claims\n\n{_INTRODUCTION}\n\n" + markdown(blocks)
+    coverage = file_text(__file__, "coverage.md")
+    return f"# The papers' claims\n\n{_INTRODUCTION}\n\n{markdown(blocks)}\n{coverage}"
