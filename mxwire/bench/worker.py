@@ -76,6 +76,7 @@ _LIMITS: Final = {
     "repetitions": _MOST,
     "window": 4096,
     "depth": 4096,
+    "payload": 65_535,
     "number": 4096,
     "numbers": 4096,
 }
@@ -89,7 +90,7 @@ class RoleError(MxwireError):
 def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Check the parameters of a role, which may come from another machine, and return those of its channel.
 
-    ``carrier``, ``spin`` and ``depth`` are removed from ``parameters``. Raises :class:`RoleError`.
+    ``carrier``, ``spin``, ``depth`` and ``payload`` are removed from ``parameters``. Raises :class:`RoleError`.
     """
     for name, value in parameters.items():
         if name in ("carrier", "dialect"):
@@ -103,6 +104,7 @@ def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
         "carrier": check_carrier(str(parameters.pop("carrier", ""))),
         "spin": bool(parameters.pop("spin", True)),
         "depth": parameters.pop("depth", 2),
+        "payload": parameters.pop("payload", 0),
         "size": max(sizes, default=0),
     }
 

@@ -14,6 +14,7 @@ from mxwire.cli.bench_options import (
     OtherMachine,
     choose_testbed,
     conduct,
+    lengths,
     memory_option,
     names_option,
     sizes_type,
@@ -31,10 +32,28 @@ if TYPE_CHECKING:
     from mxwire.bench.study import StudyOptions
 
 _TITLE: Final = "Classic libraries side by side"
-_MEASURES: Final = ("--compare", "--card", "--rounds", "--quick", "-w", "--plot", "-i", "--memory", "--sizes")
+_MEASURES: Final = (
+    "--compare",
+    "--card",
+    "--rounds",
+    "--quick",
+    "-w",
+    "--plot",
+    "-i",
+    "--memory",
+    "--sizes",
+    "--payload",
+)
 _ROUNDS: Final = 3
 """Rounds of a comparison: it compares medians, and judges no order."""
 _CABLE: Final = ("--mtu", "--steering", "--delay", "--offloads")
+
+
+def payloads_type(value: str) -> tuple[int, ...]:
+    """An option type: payloads of frames in bytes, with commas; in ascending order."""
+    from mxwire.bench.models.header import LARGEST_PAYLOAD, SMALLEST_PAYLOAD
+
+    return lengths(value, "payloads", "1024,4096", SMALLEST_PAYLOAD, LARGEST_PAYLOAD)
 
 
 @conflicts("-i", "--memory", error=NOT_WITH_INTERFACE)
@@ -65,6 +84,12 @@ class ModelsOptions:
         "--card",
         default="inline",
         shown=True,
+    )
+    payloads: tuple[int, ...] | None = option(
+        "--payload",
+        type=payloads_type,
+        metavar="BYTES",
+        help="Measure only the bandwidths, once per payload of the models' frames, like 1024,2048,4096,8192.",
     )
     machine: OtherMachine = group(OtherMachine)
     memory: bool = memory_option
@@ -99,7 +124,8 @@ def models(given: ModelsOptions) -> None:
 
     def measure(options: StudyOptions) -> Recording:
         with opener() as testbed:
-            return compare_models(testbed, replace(options, limit=limit), given.names, given.sizes, given.cards)
+            measured = given.names, given.sizes, given.cards, given.payloads or ()
+            return compare_models(testbed, replace(options, limit=limit), *measured)
 
     conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
 

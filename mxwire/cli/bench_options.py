@@ -55,13 +55,21 @@ def sizes_type(value: str) -> tuple[int, ...]:
     """An option type: sizes of messages in bytes, with commas; in ascending order."""
     from mxwire.bench.channels.channel import LARGEST
 
+    return lengths(value, "sizes", "4,1024,65536", 1, LARGEST)
+
+
+def lengths(value: str, noun: str, example: str, least: int, most: int) -> tuple[int, ...]:
+    """The lengths in bytes of an option with commas, in ascending order.
+
+    Raises :class:`click.BadParameter` for those below ``least`` or above ``most``, and for other text.
+    """
     try:
-        sizes = tuple(sorted({int(each) for each in value.split(",")}))
+        found = tuple(sorted({int(each) for each in value.split(",")}))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not a list of sizes: write 4,1024,65536") from None
-    if sizes[0] < 1 or sizes[-1] > LARGEST:
-        raise click.BadParameter(f"{value!r}: sizes are from 1 to {LARGEST} bytes")
-    return sizes
+        raise click.BadParameter(f"{value!r} is not a list of {noun}: write {example}") from None
+    if found[0] < least or found[-1] > most:
+        raise click.BadParameter(f"{value!r}: {noun} are from {least} to {most} bytes")
+    return found
 
 
 @options_class

@@ -46,6 +46,8 @@ class ChannelSetup:
     """Size of the largest message."""
     depth: int = 2
     """Messages that may be in flight in one direction."""
+    payload: int = 0
+    """Maximum payload of a model's frames in bytes; 0: the model's own."""
     network: MemoryNetwork | None = None
     """The network in memory, instead of an interface."""
     thread: RankThread | None = None

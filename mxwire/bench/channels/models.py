@@ -40,7 +40,8 @@ class ModelChannel(LinkFrameChannel):
         model, copied = model_of(setup.carrier)
         node = 0 if setup.active else 1
         self._partner = 1 - node
-        self._layer = self._layer_class(model)(node, payload=min(model.payload, self._link.mtu - HEADER.size))
+        room = self._link.mtu - HEADER.size
+        self._layer = self._layer_class(model)(node, payload=min(setup.payload or model.payload, room))
         if isinstance(self._layer.order, ReliableOrder):
             self._layer.order.resend = _RESEND
         self.port = self._make_port(model, copied=copied, depth=setup.depth, size=setup.size)

@@ -11,6 +11,8 @@ time. Further series:
   requests are answered. o_s is the time per request of bursts that need no reply, since they are shorter than the
   tokens. The sender's work is raised until it decides the interval: up to this knee it fills the idle time, so o_r is
   the interval less o_s and the idle time.
+* ``unidirectional by payload`` and so on (MB/s, over ``payload``), instead of all others if payloads are given: the
+  bandwidths of messages of one size, in frames with more or less data.
 * ``producer-consumer`` and ``central queue`` (µs per message, over ``size``): contestants are the models by name, in
   place, and with `` copied``.
 """
@@ -36,6 +38,7 @@ from mxwire.bench.models.catalogue import (
     is_model,
     model_of,
 )
+from mxwire.bench.models.header import HEADER
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import SERIES_CAPTION, Figure, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
 from mxwire.bench.roles.patterns import QUEUED
@@ -44,7 +47,7 @@ from mxwire.bench.testbed import StudyTestbed
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text
-from mxwire.words import suggestion
+from mxwire.words import size_text, suggestion
 
 STUDY: Final = "models"
 SIZES: Final = (4, 256, 4096, 65536, 1 << 20)
@@ -56,6 +59,10 @@ PLACES: Final = "processors"
 """The fact of a recording with the processors of both sides, and of their cards."""
 ACTIVE: Final = ("gam", "am2")
 """Models whose messages are all answered."""
+BY_PAYLOAD: Final = " by payload"
+"""Appended to a kind of bandwidth."""
+PAYLOAD_SIZES: Final = (65536,)
+"""Lengths of the messages whose bandwidth is measured by payload."""
 BURST: Final = "o_s, burst"
 KNEE: Final = "o_r, knee"
 PATTERNS: Final = ("producer-consumer", "central queue")
@@ -111,12 +118,28 @@ def compare_models(
     names: Sequence[str] = ("all",),
     sizes: Sequence[int] | None = None,
     cards: Sequence[str] = ("inline",),
+    payloads: Sequence[int] = (),
 ) -> Recording:
-    """Measure libraries on a testbed, their cards in places of :data:`CARDS`, and return the recording."""
-    recording = options.begin(STUDY, testbed.conditions)
+    """Measure libraries on a testbed, their cards in places of :data:`CARDS`, and return the recording.
+
+    With ``payloads`` only the bandwidths of models are measured, with frames of these payloads in bytes. Raises
+    :class:`~mxwire.errors.MxwireError` if the frames of one do not fit, or another carrier is named.
+    """
     carriers = compared(names, cards)
+    if payloads:
+        needed, mtu = max(payloads) + HEADER.size, testbed.conditions.mtu
+        if needed > mtu:
+            raise MxwireError(f"a payload of {max(payloads):,} bytes needs an MTU of {needed:,}, not {mtu:,}")
+        others = [each for each in carriers if not is_model(each)]
+        if others and list(names) != ["all"]:
+            raise MxwireError(f"{others[0]} decides itself about its frames: payloads are those of models")
+        carriers = carriers[len(others) :]
+    recording = options.begin(STUDY, testbed.conditions)
     if any(map(has_card, carriers)):
         recording.facts[PLACES] = {"sides": testbed.placement, "cards": testbed.cards}
+    if payloads:
+        ComparisonStudy(testbed, recording, options, sizes or PAYLOAD_SIZES).run(carriers, payloads)
+        return recording
     sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
     # A study replaces the series of its recording when it ends.
     rest = Recording(STUDY, recording.conditions)
@@ -142,18 +165,25 @@ class ComparisonStudy:
         self._sizes = sizes
         self._points = Points(recording)
         self._points.declare("MB/s", BANDWIDTH)
+        self._points.declare("MB/s", *(kind + BY_PAYLOAD for kind in BANDWIDTHS), x="payload")
         self._points.declare("µs", BURST, KNEE, *PATTERNS)
         self._spin = testbed.spins and not options.quick
         self._ns: dict[tuple[str, int], float] = {}
         """Time per operation in the warm-up, by carrier and size."""
 
-    def run(self, carriers: Sequence[str]) -> None:
-        """Measure, and fill the recording."""
+    def run(self, carriers: Sequence[str], payloads: Sequence[int] = ()) -> None:
+        """Measure, and fill the recording; with ``payloads``, the bandwidths with frames of these only."""
         contestants: dict[str, Callable[[int], None]] = {}
         long = [each for each in self._sizes if each > _LONGEST]
         short = [each for each in self._sizes if each <= _LONGEST]
         words = [each for each in self._sizes if each % _SHORTEST == 0]
         for name in [each for each in carriers if self._testbed.can_use(each) is None]:
+            for payload in payloads:
+                contestants[f"{name}, frames of {payload} bytes"] = partial(
+                    self._bandwidths, name, self._sizes, payload=payload
+                )
+            if payloads:
+                continue
             if long:
                 contestants[f"{name}, bandwidths"] = partial(self._bandwidths, name, long)
             if is_model(name) and model_of(name)[0].name in ACTIVE and short:
@@ -167,8 +197,10 @@ class ComparisonStudy:
             turns = Turns(self._recording, self._options.progress, self._options.limit)
             turns.play(contestants, rounds, warm_up=warm_up)
 
-    def _play(self, role: str, carrier: str, sizes: list[int], **more: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-        active, passive = self._testbed.run(role, carrier=carrier, spin=self._spin, sizes=sizes, **more)
+    def _play(
+        self, role: str, carrier: str, sizes: Sequence[int], **more: Any
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        active, passive = self._testbed.run(role, carrier=carrier, spin=self._spin, sizes=list(sizes), **more)
         polls = self._spin and self._testbed.passive_polls(carrier)
         marks = [*round_marks(active, spinning=self._spin), *round_marks(passive, spinning=polls)]
         return active["points"], tuple(dict.fromkeys((*self._testbed.marks, *marks)))
@@ -178,18 +210,22 @@ class ComparisonStudy:
         ns = self._ns.get((carrier, size))
         return least if ns is None else max(least, min(int(_SECTION_NS / ns), _MOST))
 
-    def _bandwidths(self, carrier: str, sizes: list[int], number: int) -> None:
+    def _bandwidths(self, carrier: str, sizes: Sequence[int], number: int, payload: int = 0) -> None:
+        key, add = f"{carrier}, {payload}", self._points.add
         windows = [window_of(size) for size in sizes]
-        counts = [self._count(carrier, size) for size in sizes]
-        more = {"counts": counts, "windows": windows, "depth": max(windows)}
+        counts = [self._count(key, size) for size in sizes]
+        more = {"counts": counts, "windows": windows, "depth": max(windows), "payload": payload}
         found, marks = self._play("bandwidths", carrier, sizes, **more)
         for size in sizes:
             each = found[str(size)]
-            self._ns[carrier, size] = each["both"]
+            self._ns[key, size] = each["both"]
             rates = size / each["gap"], size / each["trip"], 2 * size / each["both"], size / each["both"]
             for kind, rate in zip(BANDWIDTHS, rates, strict=True):
-                if number >= 0:
-                    self._points.add(BANDWIDTH, f"{carrier}, {kind}", rate * 1e3, marks=marks, size=size)
+                if number >= 0 and payload:
+                    name = f"{carrier}, {size_text(size)}"
+                    add(kind + BY_PAYLOAD, name, rate * 1e3, marks=marks, size=size, payload=payload)
+                elif number >= 0:
+                    add(BANDWIDTH, f"{carrier}, {kind}", rate * 1e3, marks=marks, size=size)
 
     def _patterns(self, carrier: str, sizes: list[int], number: int) -> None:
         queued = [min(QUEUED, window_of(size)) for size in sizes]
@@ -240,12 +276,16 @@ def comparison_blocks(recording: Recording) -> Iterator[Block]:
             )
         yield from marks_legend(every)
     rates = named.get(BANDWIDTH)
-    if rates is not None and trips is not None:
+    if rates is not None:
         yield Heading(f"Bandwidth, {rates.unit}, and its share of that of {CEILING}")
         yield Table(
             (Column("library"), Column("size, bytes", right=True), *number_columns(*BANDWIDTHS)),
-            tuple(_rates(rates, trips.contestants())),
+            tuple(_rates(rates, list(dict.fromkeys(each.partition(", ")[0] for each in rates.contestants())))),
         )
+    for series in recording.series:
+        if series.name.endswith(BY_PAYLOAD):
+            yield Heading(", ".join([f"Bandwidth, {series.name} of frames", series.unit, *known]))
+            yield _by_payload(series, known)
     if BURST in named:
         yield Heading("Active Messages by the methods of the paper, µs")
         columns = {
@@ -309,6 +349,15 @@ def _table(names: Sequence[str], columns: dict[str, tuple[Series, str]], size: i
     return Table((Column("library"), *number_columns(*columns)), tuple(rows), divisible=True)
 
 
+def _by_payload(series: Series, known: tuple[str, ...]) -> Table:
+    """One row per library and size, one column per payload."""
+    rows = []
+    for name in series.contestants():
+        points = [series.point(name, payload) for payload in series.places()]
+        rows.append(Row((name, *("" if each is None else spread(each, known, short=True) for each in points))))
+    return Table((Column("library, size"), *number_columns(*(f"{each:,}" for each in series.places()))), tuple(rows))
+
+
 def _rates(series: Series, names: Sequence[str]) -> Iterator[Row]:
     for name in names:
         for size in _sizes(series):
@@ -331,6 +380,10 @@ def comparison_figures(recording: Recording) -> Iterator[PageFigure]:
     for each in logp_figures(recording):
         caption = f"{each.caption} The curve of {CEILING} is the ceiling of the models."
         yield PageFigure(_grouped(each.figure), caption)
+    shown = [each for each in recording.series if each.name.endswith(BY_PAYLOAD) and BANDWIDTHS[-1] not in each.name]
+    if shown:
+        caption = f"{SERIES_CAPTION} Every frame has a header of {HEADER.size} bytes more."
+        yield PageFigure(_grouped(SeriesFigure(shown, "Bandwidth by payload of frames")), caption)
     shown = [_dashed(each) for each in recording.series if each.name in PATTERNS]
     if shown:
         caption = f"{SERIES_CAPTION} Dashed: copied."

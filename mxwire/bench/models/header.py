@@ -11,6 +11,9 @@ from typing import Final
 HEADER: Final = Struct("!BBHHHIIIIII")
 PAYLOAD: Final = 4096
 """Maximum payload of a frame in bytes, unless a layer is made with another."""
+SMALLEST_PAYLOAD: Final = 256
+"""Minimum of that: libraries put short messages, requests and descriptors into one frame."""
+LARGEST_PAYLOAD: Final = 65_535 - HEADER.size
 
 
 class FrameKind(IntEnum):

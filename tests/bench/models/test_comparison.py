@@ -10,9 +10,11 @@ from mxwire.bench.channels.carriers import check_carrier, open_channel
 from mxwire.bench.channels.channel import ChannelSetup
 from mxwire.bench.cost.tables import MYRINET
 from mxwire.bench.cost.testbed import VirtualTestbed
+from mxwire.bench.logp import BANDWIDTHS
 from mxwire.bench.models.catalogue import CARD, COPIED, MODELS, UNSYNCHRONISED, has_card
 from mxwire.bench.models.comparison import (
     BURST,
+    BY_PAYLOAD,
     CEILING,
     KINDS,
     KNEE,
@@ -65,6 +67,44 @@ def test_a_comparison_has_all_series_of_the_study():
         assert heading in text
     assert text.count("(100%)") == 8
     assert len(list(comparison_figures(recording))) == 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_frames_have_the_chosen_payload(name):
+    sent = []
+    with MemoryTestbed() as testbed:
+        for payload in (256, 8192):
+            shared = {"carrier": name, "spin": False, "sizes": [4, 20_000], "counts": [2, 2]}
+            sent.append(testbed.run("trips", payload=payload, **shared)[0]["frames"]["sent"])
+    # A message of 20,000 bytes has 79 frames, and 3.
+    assert sent[0] >= 2 * 79 and sent[0] > 4 * sent[1]
+
+
+def test_bandwidths_by_payload_are_those_of_models_and_no_other_series():
+    with MemoryTestbed() as testbed:
+        recording = compare_models(testbed, StudyOptions.of(1, True), ["gam"], (65536,), payloads=(1024, 8192))
+    assert recording.complete and not recording.remarks
+    assert {each.name for each in recording.series} == {kind + BY_PAYLOAD for kind in BANDWIDTHS}
+    series = recording.named("unidirectional" + BY_PAYLOAD)
+    assert series.contestants() == ["gam, 64 KiB", "null, 64 KiB"] and series.places() == [1024, 8192]
+    text = plain(list(comparison_blocks(recording)), 120)
+    assert text.count("1,024  ") == len(BANDWIDTHS) and "LogP" not in text
+    (figure,) = comparison_figures(recording)
+    assert [each.x for each in figure.figure.shown] == ["payload"] * 3
+
+
+def test_payloads_that_do_not_fit_and_carriers_without_them_are_refused():
+    with MemoryTestbed(mtu=1500) as testbed:
+        with pytest.raises(MxwireError, match=r"a payload of 4,096 bytes needs an MTU of 4,128, not 1,500"):
+            compare_models(testbed, StudyOptions.of(1, True), ["gam"], payloads=(1024, 4096))
+        with pytest.raises(MxwireError, match="udp decides itself about its frames"):
+            compare_models(testbed, StudyOptions.of(1, True), ["udp", "gam"], payloads=(1024,))
+
+
+def test_a_comparison_of_long_messages_alone_has_a_table_of_their_bandwidths():
+    with MemoryTestbed() as testbed:
+        recording = compare_models(testbed, StudyOptions.of(1, True), ["gam"], (65536,))
+    assert "its share of that of null" in plain(list(comparison_blocks(recording)), 120)
 
 
 def test_many_libraries_are_drawn_by_kind_each_beside_the_null_model():
