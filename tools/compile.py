@@ -51,6 +51,7 @@ COMPILED = (
     "link/tap.py",
     "link/wakeup.py",
     "myriexpress/entries.py",
+    "myriexpress/program_host.py",
 )
 """Modules that run for every frame, relative to the package.
 

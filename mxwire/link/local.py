@@ -95,7 +95,7 @@ class Memory(Protocol):
 
 
 class SharedMemoryChannel:
-    """One side of a channel between two processes; see :class:`~mxwire.protocol.neighbours.LocalChannel`."""
+    """One side of a channel between two processes; see :class:`~mxwire.protocol.local_channel.LocalChannel`."""
 
     def __init__(self, path: SharedMemoryPath, connection: socket.socket, memory: mmap.mmap, first: bool) -> None:
         self.ended = False

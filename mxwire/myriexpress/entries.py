@@ -17,20 +17,18 @@ from types import TracebackType
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
-from mxwire.host.attachment import Attachment
 from mxwire.host.base_endpoint import BaseEndpoint
 from mxwire.host.errors import HostClosedError, HostError
-from mxwire.host.host import BaseHost, open_links
 from mxwire.host.waits import PendingAcks, PendingPeer
-from mxwire.link import Link, LinkError, PacketLink, memory_pair
+from mxwire.link import LinkError, PacketLink
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
+from mxwire.myriexpress.program_host import ProgramHost
 from mxwire.myriexpress.program_options import FILES, ProgramOptions, read_options
 from mxwire.myriexpress.stamp import stamp
 from mxwire.protocol import Counter, LocalProtocolError, Partner, Peer, Request, Status
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import ConnectCall
-from mxwire.protocol.library.endpoint import EndpointOptions
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.matching import Matching
 from mxwire.protocol.library.outbound import medium_threshold
@@ -58,44 +56,6 @@ _SUCCESS: Final = Status.SUCCESS
 _RETIREMENT: Final = 1.0
 """Seconds for which the memory of a channel that is gone stays mapped."""
 _log = logging.getLogger(__name__)
-
-
-class ProgramHost(BaseHost):
-    """A host that a program in C runs: it has no driver, and no background thread."""
-
-    def __init__(
-        self, options: ProgramOptions, links: list[Link], sharing: Any, attachment: Attachment | None = None
-    ) -> None:
-        super().__init__(
-            links,
-            name=options.name,
-            dialect=options.dialect,
-            profile=options.profile,
-            peers=options.peers,
-            announce=options.announce,
-            sharing=sharing,
-            attachment=attachment,
-        )
-        self._acked_sends = options.acked_sends
-
-    @classmethod
-    def open(cls, options: ProgramOptions) -> ProgramHost:
-        """Open the interfaces; without any, open a host that is alone on its network."""
-        if not options.interfaces:
-            return cls(options, [memory_pair()[0]], None)
-        with open_links(options.interfaces, "packet", agent=options.agent or False) as (links, sharing, attachment):
-            return cls(options, links, sharing, attachment)
-
-    def open_endpoint(self, number: int | None, key: int, board: int, bits: int, shift: int) -> BaseEndpoint:
-        """Open an endpoint on a board."""
-        options = EndpointOptions(context_bits=bits, context_shift=shift, acked_sends=self._acked_sends)
-        opened: BaseEndpoint = self._open_endpoint(BaseEndpoint, number, key, board, **options)
-        return opened
-
-    def close(self) -> None:
-        """Close all endpoints and links."""
-        self._end()
-        self._close_links()
 
 
 class RecordQueue(CompletionQueue[Request]):

@@ -210,8 +210,8 @@ class LocalMessage:
     """A message from an endpoint of the same host, which is never a frame (R-LOC-01, R-LOC-02)."""
 
     source: Any
-    """The sending :class:`~mxwire.protocol.library.outbound.LocalSend`, or a
-    :class:`~mxwire.protocol.neighbours.NeighbourMessage` of another node."""
+    """The sending :class:`~mxwire.protocol.library.local_send.LocalSend`, or a
+    :class:`~mxwire.protocol.neighbour_message.NeighbourMessage` of another node."""
 
 
 class Ring:

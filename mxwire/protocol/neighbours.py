@@ -6,8 +6,8 @@ Theory of operation
 Several processes may share an interface, each with a node of its own. Between two of them is a *channel*, which passes
 records in both directions, in order and without loss, while both live (:class:`LocalChannel`). The node is independent
 of the kind of channel: between processes it is shared memory (``mxwire.link.local``), in the simulator a queue. The
-library treats all partners on its own host alike (``LocalSend`` in ``library/outbound.py``); here, records replace the
-direct call of the target.
+library treats all partners on its own host alike (``LocalSend`` in ``library/local_send.py``); here, records replace
+the direct call of the target.
 
 ========== ================================================== ============================================
 record     from the initiator of the exchange                 answer
@@ -43,242 +43,53 @@ first, since its sends were complete; those that their target cannot take now ar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from enum import IntEnum
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from mxwire.errors import InvalidRecordError
-from mxwire.native import quick_struct
-from mxwire.protocol.arguments import SEGMENTS_MAXIMUM, Segments
-from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
-from mxwire.protocol.library.partner import LocalRoute, LocalRoutes
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.corridor import LocalMessage
+from mxwire.protocol.library.partner import LocalRoute
+from mxwire.protocol.local_channel import (
+    CARRIED_MAXIMUM,
+    DATA_MAXIMUM,
+    ENDPOINT_BITS,
+    RECORD_HEAD,
+    LocalChannel,
+    RecordHead,
+    RecordKind,
+)
+from mxwire.protocol.neighbour_message import NeighbourMessage
 from mxwire.protocol.peers import Peer, place_of
 from mxwire.protocol.status import Status
 
 if TYPE_CHECKING:
-    from mxwire.protocol.card.interface import HostInterface
     from mxwire.protocol.library.connect import ConnectCall
     from mxwire.protocol.library.endpoint import EngineEndpoint
-    from mxwire.protocol.library.outbound import LocalSend
+    from mxwire.protocol.library.local_send import LocalSend
     from mxwire.protocol.library.partner import Partner
-    from mxwire.protocol.node import Node
+    from mxwire.protocol.neighbourhood import Neighbourhood
 
-DATA_MAXIMUM: Final = 8 * SHARED_THRESHOLD
-"""Bytes of a DATA record: a small part of a channel, so that both sides copy at the same time."""
-RECORD_HEAD: Final[Any] = quick_struct(Struct("=BBHI2Q2I3Q"))
-"""Kind, status, length of the description in an OFFER, an unused field, source, target, session of the source, session
-of the target, number, match information, length. Source and target are an Ethernet address and, in the lowest byte, an
-endpoint number."""
-CARRIED_MAXIMUM: Final = 8 * DATA_MAXIMUM
-"""Length in bytes of the longest message whose data follows its OFFER by itself: about as much as a channel holds."""
 _PATIENCE: Final = 512
 """Polls of an empty channel for the data of a message before the rest is copied out of the sender's memory: longer than
 a sender that runs needs for a record."""
-_DESCRIPTION_MAXIMUM: Final = 8 + 16 * SEGMENTS_MAXIMUM
-RECORD_MAXIMUM: Final[int] = RECORD_HEAD.size + _DESCRIPTION_MAXIMUM + DATA_MAXIMUM
-"""Length of the longest record in bytes."""
 _HEAD: Final[int] = RECORD_HEAD.size
 _pack_head: Final[Callable[..., bytes]] = RECORD_HEAD.pack
-_Head = tuple[int, int, int, int, int, int, int, int, int, int, int]
-_read_head: Final[Callable[..., _Head]] = RECORD_HEAD.unpack_from
+_read_head: Final[Callable[..., RecordHead]] = RECORD_HEAD.unpack_from
 _RECORDS: Final = 256
 """Maximum number of records taken from a neighbour before other neighbours have their turn."""
 _QUEUE_MAXIMUM: Final = 65536
 """Maximum number of answers that wait for room in a channel, before a neighbour that does not read them is
 abandoned."""
-_ENDPOINT: Final = 0xFF
 _STATUSES: Final = {int(each): each for each in Status}
-
-
-class RecordKind(IntEnum):
-    """Kinds of records; see the table at the top of this file."""
-
-    CONNECT = 1
-    ANSWER = 2
-    MESSAGE = 3
-    LOST = 4
-    OFFER = 5
-    ENDED = 6
-    PULL = 7
-    DATA = 8
-    WITHDRAWN = 9
 
 
 _MESSAGE: Final = int(RecordKind.MESSAGE)
 _OFFER: Final = int(RecordKind.OFFER)
 _ENDED: Final = int(RecordKind.ENDED)
 _DATA: Final = int(RecordKind.DATA)
-
-
-class LocalChannel(Protocol):
-    """A connection to another node of this host, for records of up to ``RECORD_MAXIMUM`` bytes."""
-
-    ended: bool
-    """True if the neighbour has gone; records that it has sent before can still be taken."""
-    process: int
-    """Process id of the neighbour, by which two channels to the same process are detected: each side may have opened
-    one."""
-
-    def put(self, head: bytes, data: Any = b"") -> bool:
-        """Append a record of two parts; return False if there is no room now, or the neighbour has gone.
-
-        When there is room again, the channel is among those that its path reports.
-        """
-
-    def peek(self) -> bytes | memoryview | None:
-        """The oldest record, valid until :meth:`advance`; None if there is none.
-
-        Raises :class:`~mxwire.errors.InvalidRecordError` if the content of the channel is inconsistent.
-        """
-
-    def advance(self) -> None:
-        """Remove the record that :meth:`peek` has returned."""
-
-    def settle(self) -> None:
-        """Notify the neighbour of the free room, after the last :meth:`advance` of several."""
-
-    def describe(self, memory: Segments, endpoint: int) -> bytes:
-        """A description of the memory of an endpoint's message, by which the neighbour can read it."""
-
-    def read(self, described: bytes, memory: Segments, length: int, endpoint: int, offset: int = 0) -> bool:
-        """Copy the bytes from ``offset`` up to ``length`` that the neighbour has described into ``memory``; return
-        False if that is impossible, or if ``endpoint``, to which they belonged, has withdrawn them."""
-
-    def withdraw(self, endpoint: int) -> None:
-        """Make all descriptions for ``endpoint`` void."""
-
-    def unread(self) -> list[bytes]:
-        """The records that the neighbour has not taken."""
-
-    def close(self) -> None:
-        """End the channel."""
-
-
-class LocalPath(Protocol):
-    """Opens channels to the other nodes of this host."""
-
-    def reach(self, interface: int, endpoint: int) -> LocalChannel | None:
-        """A channel to the node that has an endpoint of a local interface open; None if there is no such node."""
-
-
-class NeighbourMessage:
-    """A message of a neighbour's endpoint that is not received yet."""
-
-    __slots__ = (
-        "_filled",
-        "_receive",
-        "_wanted",
-        "carried",
-        "data",
-        "described",
-        "done",
-        "endpoint",
-        "length",
-        "match_info",
-        "neighbour",
-        "number",
-        "peer",
-        "session",
-        "source",
-        "target",
-    )
-
-    def __init__(self, neighbour: Neighbour, peer: Peer, head: _Head, data: bytes | None, described: bytes) -> None:
-        _, _, _, _, source, target, session, _, number, match_info, length = head
-        self.neighbour = neighbour
-        self.peer = peer
-        self.source, self.session = source, session
-        """Address and endpoint number of the sender, as in the record, and its session."""
-        self.target = target
-        """Address and number of the endpoint that it is for."""
-        self.number = number
-        """The sender's number of an offered message."""
-        self.match_info, self.length = match_info, length
-        self.data = data
-        """The message; None for an offered one."""
-        self.done = False
-        """True if the sender has withdrawn the message, or has received the answer."""
-        self.endpoint: EngineEndpoint | None = None
-        """The target, while the data is being transferred."""
-        self.carried: bytes | memoryview = b""
-        """The first bytes of an offered message, while its record is handled."""
-        self.described = described
-        """The place of the data of an offered message, as its sender describes it."""
-        self._receive: Any = None
-        self._wanted = 0
-        self._filled = 0
-
-    def fetch(self, receive: Any, length: int) -> bool:
-        """Copy ``length`` bytes into the memory of a receive; return False if the data will arrive in records."""
-        neighbour, first = self.neighbour, self.carried
-        if first:
-            if len(first) < length:
-                neighbour.filling[self.number] = self
-                if self.length > CARRIED_MAXIMUM:
-                    neighbour.request(self.number, len(first), length)
-            self._filled = receive.memory.put(0, first)
-            if self._filled >= length:
-                return True
-        elif not length or neighbour.channel.read(self.described, receive.memory, length, self.source & _ENDPOINT):
-            return True
-        else:
-            neighbour.request(self.number, 0, length)
-        self._receive, self._wanted, self.endpoint = receive, length, receive.endpoint
-        return False
-
-    def fill(self, offset: int, data: Any) -> None:
-        """Take a part of the data, up to the end of the receive; ignore it if no receive waits for it."""
-        receive = self._receive
-        if receive is None or offset != self._filled:
-            return
-        data = data[: self._wanted - offset]
-        receive.memory.put(offset, data)
-        self._filled += len(data)
-        if self._filled == self._wanted:
-            self._complete(receive)
-
-    def fetch_rest(self) -> None:
-        """Copy the bytes that have not arrived yet out of the sender's memory, if that is possible."""
-        receive, described, source = self._receive, self.described, self.source & _ENDPOINT
-        if receive is not None and self.neighbour.channel.read(
-            described, receive.memory, self._wanted, source, self._filled
-        ):
-            self._complete(receive)
-
-    def _complete(self, receive: Any) -> None:
-        """End the transfer, since all data is in the memory of the receive."""
-        self._receive = None
-        receive.filled()
-        self.received(self._wanted)
-
-    def received(self, transferred: int) -> None:
-        """Answer that ``transferred`` bytes were taken."""
-        self._end(Status.SUCCESS, transferred)
-
-    def dropped(self, status: Status = Status.REMOTE_ENDPOINT_CLOSED) -> None:
-        """Answer that the message will not be received."""
-        self._end(status, 0)
-
-    def abandon(self, status: Status) -> None:
-        """End the transfer, since the sender has withdrawn the message or the receiver closes."""
-        self.neighbour.filling.pop(self.number, None)
-        receive, self._receive = self._receive, None
-        if receive is not None:
-            receive.abandoned(status)
-
-    def _end(self, status: Status, transferred: int) -> None:
-        if self.done:
-            return
-        self.done = True
-        if self.data is None:
-            self.neighbour.offers.pop(self.number, None)
-            self.neighbour.filling.pop(self.number, None)
-            self.neighbour.answer(RecordKind.ENDED, self.number, status, transferred)
-        else:
-            self.neighbour.lose_message(self, status)
 
 
 class Neighbour(LocalRoute):
@@ -492,7 +303,7 @@ class Neighbour(LocalRoute):
         """Note the state in which an endpoint cannot take a record."""
         endpoint = self._neighbourhood.endpoint_at(_read_head(record)[5])
         if endpoint is not None:
-            self._neighbourhood.refusals[id(self.channel)] = endpoint, _intake(endpoint)
+            self._neighbourhood.refuse(self.channel, endpoint)
 
     def _take(self, record: bytes | memoryview) -> bool:
         """Handle a record; return False if it must stay in the channel."""
@@ -529,7 +340,7 @@ class Neighbour(LocalRoute):
             raise InvalidRecordError("an unknown kind of record")
         return True
 
-    def _take_message(self, head: _Head, record: bytes | memoryview) -> bool:
+    def _take_message(self, head: RecordHead, record: bytes | memoryview) -> bool:
         """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01)."""
         kind, _, described, _, source, target, from_session, session, number, match_info, length = head
         # Behind the description of an offer.
@@ -563,7 +374,7 @@ class Neighbour(LocalRoute):
         ring = endpoint.card.ring
         if endpoint.works and buffered and not ring.received.count:
             return endpoint.take_from_neighbour(
-                peer, source & _ENDPOINT, from_session, match_info, record[_HEAD:], None
+                peer, source & ENDPOINT_BITS, from_session, match_info, record[_HEAD:], None
             )
         kept = bytes(record[data:]) if buffered else None
         # Most messages that are carried as a whole are received at once.
@@ -573,7 +384,7 @@ class Neighbour(LocalRoute):
             taken = endpoint.card.offer(LocalMessage(message))
         else:
             message.carried = record[data:]
-            taken = endpoint.take_from_neighbour(peer, source & _ENDPOINT, from_session, match_info, None, message)
+            taken = endpoint.take_from_neighbour(peer, source & ENDPOINT_BITS, from_session, match_info, None, message)
             message.carried = b""
         if taken and not buffered and not message.done:
             message.described = bytes(record[_HEAD:data])
@@ -616,7 +427,7 @@ class Neighbour(LocalRoute):
         endpoint = self._neighbourhood.endpoint_at(sender)
         peer = self._neighbourhood.own_peer(receiver)
         if endpoint is not None and peer is not None and endpoint.session == session and status != Status.SUCCESS:
-            partner = endpoint.partners.get((peer.index, receiver & _ENDPOINT))
+            partner = endpoint.partners.get((peer.index, receiver & ENDPOINT_BITS))
             endpoint.report_lost(partner, match_info, min(length, DATA_MAXIMUM), status)
 
     def _take_withdrawn(self, source: int, session: int, number: int) -> None:
@@ -662,112 +473,6 @@ class Neighbour(LocalRoute):
                 self._take_lost(source, session, target, match_info, length, Status.REMOTE_ENDPOINT_CLOSED)
 
 
-class Neighbourhood(LocalRoutes):
-    """The neighbours of a node, and which of them has which endpoint."""
-
-    def __init__(self, node: Node, path: LocalPath | None) -> None:
-        self.node = node
-        self.routes: dict[int, Neighbour] = {}
-        """The known neighbours by address and endpoint number."""
-        self._path = path
-        self.neighbours: dict[int, Neighbour] = {}
-        """All neighbours, by the identity of their channel."""
-        self._own: dict[int, tuple[Peer, HostInterface]] = {}
-        """The local interfaces by address."""
-        self.refusals: dict[int, tuple[EngineEndpoint, tuple[object, ...]]] = {}
-        """The endpoints that could not take the oldest record of a channel, and their states then, by channel."""
-
-    def stuck(self, channel: LocalChannel) -> bool:
-        """Return whether the oldest record of a channel would be refused again, because the state of its endpoint has
-        not changed."""
-        refusal = self.refusals.get(id(channel))
-        return refusal is not None and refusal[0].open and refusal[1] == _intake(refusal[0])
-
-    def towards(self, partner: Partner) -> Neighbour | None:
-        """The neighbour that has an endpoint of this host open, which is searched for if it is not known."""
-        place = partner.there
-        found = self.routes.get(place)
-        if found is None and self._path is not None and partner.peer.own is not None:
-            channel = self._path.reach(partner.peer.own, partner.number)
-            if channel is not None:
-                found = self.routes[place] = self._neighbour(channel)
-        return found
-
-    def learn_route(self, place: int, neighbour: Neighbour) -> None:
-        """Send to an endpoint through the neighbour that has sent for it.
-
-        An existing route to the same process is kept, because messages in another channel could overtake those in the
-        first one. The last records of a process that has gone do not change a route.
-        """
-        if neighbour.channel.ended:
-            return
-        known = self.routes.get(place)
-        if known is None or known.channel.ended or known.channel.process != neighbour.channel.process:
-            self.routes[place] = neighbour
-
-    def receive(self, channels: Sequence[LocalChannel]) -> None:
-        """Take the records of channels that have some, or have ended."""
-        for channel in channels:
-            if self.refusals:
-                self.refusals.pop(id(channel), None)
-            self._neighbour(channel).receive()
-
-    def close_endpoint(self, endpoint: EngineEndpoint) -> None:
-        """Notify all neighbours that an endpoint closes."""
-        for each in self.neighbours.values():
-            each.withdraw(endpoint)
-
-    def lose(self, neighbour: Neighbour) -> None:
-        """End all unfinished operations with a neighbour whose channel has ended."""
-        places = {place for place, each in self.routes.items() if each is neighbour}
-        for place in places:
-            del self.routes[place]
-        neighbour.gone(places)
-
-    def forget(self, neighbour: Neighbour) -> None:
-        """Forget a neighbour that has gone, since none of its records are left."""
-        self.neighbours.pop(id(neighbour.channel), None)
-        self.refusals.pop(id(neighbour.channel), None)
-        neighbour.channel.close()
-
-    def unroute(self, place: int, status: Status) -> None:
-        """Search for an endpoint again at the next send to it, if its neighbour has refused a message as closed."""
-        if status == Status.REMOTE_ENDPOINT_CLOSED:
-            self.routes.pop(place, None)
-
-    def endpoint_at(self, place: int) -> EngineEndpoint | None:
-        """The open endpoint of this node at an address and number."""
-        own = self._interface(place)
-        if own is None:
-            return None
-        card = own[1].endpoints.get(place & _ENDPOINT)
-        return None if card is None else self.node.endpoints.get(card)
-
-    def own_peer(self, place: int) -> Peer | None:
-        """The local interface at an address, as a peer; a neighbour may not act for another host."""
-        own = self._interface(place)
-        return None if own is None else own[0]
-
-    def missing(self, place: int) -> Status:
-        """The reason why an endpoint cannot be reached (R-EP-01)."""
-        known = (place & _ENDPOINT) < self.node.profile.endpoint_maximum
-        return Status.REMOTE_ENDPOINT_CLOSED if known else Status.REMOTE_ENDPOINT_BAD_ID
-
-    def _interface(self, place: int) -> tuple[Peer, HostInterface] | None:
-        if not self._own:
-            for board in self.node.interfaces:
-                peer = self.node.peers.by_address(board.address)
-                assert peer is not None
-                self._own[int.from_bytes(board.address, "big")] = (peer, board)
-        return self._own.get(place >> 8)
-
-    def _neighbour(self, channel: LocalChannel) -> Neighbour:
-        found = self.neighbours.get(id(channel))
-        if found is None:
-            found = self.neighbours[id(channel)] = Neighbour(self, channel)
-        return found
-
-
 def _part(memory: Segments, offset: int, count: int) -> Any:
     """Bytes of a message, without a copy if it has one segment."""
     if count == memory.length and memory.only is not None:
@@ -778,10 +483,3 @@ def _part(memory: Segments, offset: int, count: int) -> Any:
         memory.take(offset, joined)
         return joined
     return part
-
-
-def _intake(endpoint: EngineEndpoint) -> tuple[object, ...]:
-    """Everything that decides whether an endpoint can take a record."""
-    matching, room = endpoint.matching, endpoint.card.ring.room
-    kept = matching.unexpected, matching.unexpected_bytes, len(matching.offered), matching.posted
-    return endpoint.works, room, len(endpoint.partners), kept

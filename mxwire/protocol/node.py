@@ -19,7 +19,8 @@ from mxwire.protocol.discovery import Discovery, Names, RawQueue
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EndpointSetup, EngineEndpoint
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.partner import Event
-from mxwire.protocol.neighbours import LocalChannel, LocalPath, Neighbourhood
+from mxwire.protocol.local_channel import LocalChannel, LocalPath
+from mxwire.protocol.neighbourhood import Neighbourhood
 from mxwire.protocol.peers import Peer, PeerTable, Sharing
 from mxwire.protocol.profile import OPEN_MX_1_5, Defect, Profile
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status

@@ -24,7 +24,7 @@ from mxwire.host import AsyncHost, Endpoint, Host, HostError
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork, local, process_memory, record_ring
 from mxwire.protocol import Partner, Status
-from mxwire.protocol.neighbours import RECORD_MAXIMUM
+from mxwire.protocol.local_channel import RECORD_MAXIMUM
 from tests.forked import start
 
 from .agents import ECHO, agent_program, echo

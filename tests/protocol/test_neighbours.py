@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Node, Partner, Status
-from mxwire.protocol.neighbours import CARRIED_MAXIMUM, DATA_MAXIMUM, RECORD_HEAD, RecordKind, place_of
+from mxwire.protocol.local_channel import CARRIED_MAXIMUM, DATA_MAXIMUM, RECORD_HEAD, RecordKind
+from mxwire.protocol.neighbours import place_of
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.simulation.local_path import SimulatedChannel, SimulatedPath
 from mxwire.units import SECOND

@@ -8,7 +8,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
-from mxwire.protocol.neighbours import RecordKind
+from mxwire.protocol.local_channel import RecordKind
 from mxwire.simulation import Scenario, Simulation, draw_scenario, shrink
 from mxwire.simulation.local_path import SimulatedChannel
 from mxwire.simulation.world import SimulatedProcess

@@ -34,7 +34,7 @@ from mxwire.protocol.corridor import PullEnded, Ring
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.endpoint import EndpointSetup, EngineEndpoint
 from mxwire.protocol.library.receive import Receive
-from mxwire.protocol.neighbours import LocalChannel
+from mxwire.protocol.local_channel import LocalChannel
 from mxwire.protocol.status import Status
 from mxwire.wire.packets import ConnectReply, ConnectRequest
 

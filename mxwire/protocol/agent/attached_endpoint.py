@@ -34,8 +34,8 @@ from mxwire.protocol.library.endpoint import (
     Send,
 )
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.local_send import LocalEvent, LocalSend
 from mxwire.protocol.library.matching import ALL_BITS, HandlerCalls, Matching
-from mxwire.protocol.library.outbound import LocalEvent, LocalSend
 from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request
 from mxwire.protocol.library.receive import Receive, ReceiveEvent
 from mxwire.protocol.peers import Peer

@@ -34,7 +34,7 @@ from mxwire.protocol.agent.records import (
 )
 from mxwire.protocol.agent.tokens import MOVE_MAXIMUM
 from mxwire.protocol.arguments import Segments, ethernet_address
-from mxwire.protocol.neighbours import LocalChannel, LocalPath
+from mxwire.protocol.local_channel import LocalChannel, LocalPath
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile, profile_by_name

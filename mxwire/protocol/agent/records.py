@@ -89,7 +89,7 @@ from mxwire.native import quick_struct
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.protocol.library.endpoint import ENDPOINT_NUMBER_MAXIMUM
-from mxwire.protocol.neighbours import LocalChannel
+from mxwire.protocol.local_channel import LocalChannel
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 
 AGENT_VERSION: Final = 3

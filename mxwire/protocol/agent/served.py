@@ -34,7 +34,7 @@ from mxwire.protocol.agent.tokens import MOVE_MAXIMUM, TokenTable
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.library.endpoint import EngineEndpoint
 from mxwire.protocol.library.partner import Event
-from mxwire.protocol.neighbours import LocalChannel
+from mxwire.protocol.local_channel import LocalChannel
 from mxwire.protocol.node import Node
 from mxwire.protocol.status import LocalProtocolError, Status
 from mxwire.wire.enums import PacketType

@@ -24,7 +24,7 @@ from mxwire.protocol.agent.remote_segments import RemoteMemory, RemoteSegments, 
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM
 from mxwire.protocol.library.layered_table import LayeredTable
-from mxwire.protocol.neighbours import LocalChannel
+from mxwire.protocol.local_channel import LocalChannel
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status

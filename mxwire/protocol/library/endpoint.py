@@ -64,13 +64,13 @@ from mxwire.protocol.corridor import LocalMessage
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import ConnectCall
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.local_send import LocalSend
 from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.outbound import (
     AckedSend,
     BufferedSend,
     EagerDelivery,
     LargeSend,
-    LocalSend,
     MediumPacket,
     RndvPacket,
     fragment_length,

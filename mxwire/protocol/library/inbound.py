@@ -61,7 +61,7 @@ class Unexpected(Keepable):
         self.reassembly = reassembly
         self.rendezvous = rendezvous
         self.local = local
-        """The :class:`~mxwire.protocol.library.outbound.LocalSend` of a message from the same host."""
+        """The :class:`~mxwire.protocol.library.local_send.LocalSend` of a message from the same host."""
 
     @property
     def source(self) -> Partner:

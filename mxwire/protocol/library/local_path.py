@@ -14,7 +14,8 @@ from typing import Any
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
 from mxwire.protocol.library.inbound import Unexpected, take_unmatched
-from mxwire.protocol.library.outbound import BufferedSend, LocalSend, LocalState, medium_threshold
+from mxwire.protocol.library.local_send import LocalSend, LocalState
+from mxwire.protocol.library.outbound import BufferedSend, medium_threshold
 from mxwire.protocol.library.partner import EndpointOwner, LibraryEndpoint, Partner
 from mxwire.protocol.peers import Peer, place_of
 from mxwire.protocol.status import EventKind, Status

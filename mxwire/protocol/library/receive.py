@@ -9,8 +9,9 @@ from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
 from mxwire.protocol.corridor import RndvArrival
 from mxwire.protocol.library.inbound import Reassembly, Unexpected
+from mxwire.protocol.library.local_send import LocalSend
 from mxwire.protocol.library.matching import Posting
-from mxwire.protocol.library.outbound import LocalSend, NotifyPacket
+from mxwire.protocol.library.outbound import NotifyPacket
 from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery
 from mxwire.protocol.profile import Defect
