@@ -13,25 +13,11 @@ from mxwire.frames import FrameBatch
 from mxwire.latency_histogram import LatencyHistogram
 from mxwire.linerate.pacing import DEPTH_NS, TokenBucket
 from mxwire.linerate.slots import FrameSlots
-from mxwire.link.errors import LinkError
-from mxwire.replay.raw.player import make_timers_precise
+from mxwire.link.transmit_waits import SPIN_NS, FullQueue, PacedThread
 from mxwire.units import MILLISECOND, SECOND
 
 BATCH: Final = 64
 """Frames per call of the link: enough to spread the cost of a call, few enough to stay in the processor's cache."""
-_STUCK_NS: Final = 2 * SECOND
-"""Time for which a link may accept no frame before the generator ends."""
-_PAUSE: Final = 0.0002
-_SPIN_NS: Final = MILLISECOND
-"""Time before the next frame in which the generator polls the clock: a sleep is not precise enough."""
-_CROWDED_NS: Final = 500_000
-"""Delay from which another program must have had the CPU. After that, short waits sleep instead of polling, because the
-scheduler favours a program that has slept.
-"""
-_NAP_NS: Final = 8_000
-"""Shortest sleep."""
-_AWAKE_NS: Final = 5_000
-"""Time before a frame is due at which a sleep ends."""
 _REHEARSALS: Final = 20
 """Calls after which further ones take no longer than in the middle of a run."""
 _CLOCK_CHECK_NS: Final = 100 * MILLISECOND
@@ -168,8 +154,8 @@ class FrameGenerator:
         self._batch = max(plan.batch or batch, plan.burst)
         self._clock = clock
         self._day_clock = day_clock
-        self._stuck_since = 0
-        self._crowded = False
+        self._queue = FullQueue(link.name)
+        self._thread = PacedThread()
         self._step_ns = 0
         """Duration of a paced step, as rehearsed: from the time at which a frame is due until it has been sent."""
         self.stopped = False
@@ -241,42 +227,28 @@ class FrameGenerator:
             # The first call takes up to 0.1 ms longer than others, so all later frames would seem early compared with
             # its frame.
             bucket.restart(self._clock() - self._step_ns)
-        if sent == count:
-            self._stuck_since = 0
-        else:
-            self._delayed(now, sent)
+        if sent:
+            self._queue.clear()
+        if sent < count:
+            result.delayed += 1
+            if not sent:
+                self._queue.pause(now)
             if bucket is not None:
                 bucket.give_back(count - sent)
         if bucket is not None and sent:
             late = bucket.lateness(now, sent)
             result.lateness.add(late)
-            if late[0] > _CROWDED_NS and not self._crowded:
-                self._crowded = True
-                make_timers_precise()
+            self._thread.note_delay(int(late[0]))
         result.frames += sent
         result.bytes += self._slots.octets[first + sent] - self._slots.octets[first]
 
     def _wait(self, now: int, bucket: TokenBucket) -> None:
         left = bucket.next_due() - now
-        if left > _SPIN_NS:
+        if left > SPIN_NS:
             # In short sleeps, so that a signal and the end of the run are noticed.
-            time.sleep(min((left - _SPIN_NS) / SECOND, 0.05))
-        elif self._crowded and left > _NAP_NS:
-            time.sleep((left - _AWAKE_NS) / SECOND)
-
-    def _delayed(self, now: int, sent: int) -> None:
-        """Wait a moment for an interface whose queue is full; fail if it accepts nothing for too long."""
-        self.result.delayed += 1
-        if sent:
-            self._stuck_since = 0
-            return
-        self._stuck_since = self._stuck_since or now
-        if now - self._stuck_since >= _STUCK_NS:
-            raise LinkError(
-                f"{self._link.name}: no frame accepted for {_STUCK_NS // SECOND} s: it is down, or its queue is stuck; "
-                f"see mxwire doctor -i {self._link.name}"
-            )
-        time.sleep(_PAUSE)
+            time.sleep(min((left - SPIN_NS) / SECOND, 0.05))
+        else:
+            self._thread.nap(left)
 
 
 def check_length(name: str, mtu: int, longest: int) -> None:

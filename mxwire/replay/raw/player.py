@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from mxwire.frames import FrameBatch
 from mxwire.latency_histogram import LatencyHistogram
 from mxwire.link import Link, LinkError
+from mxwire.link.transmit_waits import SPIN_NS, FullQueue, PacedThread
 from mxwire.replay.raw.pace import Pace
 from mxwire.units import SECOND
 from mxwire.wire.enums import packet_type_name
@@ -78,29 +78,10 @@ class RawReplayResult:
         }
 
 
-_SPIN_NS: Final = 1_000_000
-"""Time before a frame is due in which the player spins: sleeping is not precise enough."""
 _LOOK_NS: Final = 30_000
 """Minimum time before the next frame in which received frames are read."""
-_CROWDED_NS: Final = 500_000
-"""Delay that shows that the thread lost the CPU; it regains it sooner by sleeping than by spinning."""
-_NAP_NS: Final = 8_000
-"""Minimum length of a sleep; the thread spins through shorter gaps."""
-_AWAKE_NS: Final = 5_000
-"""Time before a frame is due at which a sleep ends."""
-_FULL_NS: Final = 2_000_000_000
-"""Time for which an interface may accept no frame before the replay fails."""
-_PAUSE: Final = 0.0002
 _UNCOUNTED: Final = 1024
 """Number of pieces whose delays are counted together: counting after each piece would delay the next frames."""
-
-_SET_TIMER_SLACK: Final = 29
-"""Option of prctl(2), which ctypes does not name."""
-
-
-def make_timers_precise() -> None:
-    """Set the timer slack of this thread to the minimum; by default the kernel delays wake-ups by 50 µs."""
-    ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, ctypes.c_ulong(1), 0, 0, 0)
 
 
 class Player:
@@ -115,7 +96,8 @@ class Player:
         self._pace = pace
         self._clock = clock
         self._began: int | None = None
-        self._crowded = False
+        self._thread = PacedThread()
+        self._queue = FullQueue(link.name)
         self._late: list[NDArray[np.int64]] = []
         """Delays that have not been counted yet."""
         self.result = RawReplayResult()
@@ -173,44 +155,35 @@ class Player:
         """Wait until ``due``; return the time afterwards."""
         clock = self._clock
         now = clock()
-        if now - due > _CROWDED_NS and not self._crowded:
-            self._crowded = True
-            make_timers_precise()
-        if due - now > _SPIN_NS:
+        self._thread.note_delay(now - due)
+        if due - now > SPIN_NS:
             self._count_errors()
             now = clock()
         while (left := due - now) > _LOOK_NS:
-            self._count(self._link.receive(max(0, left - _SPIN_NS) / 1e9))
+            self._count(self._link.receive(max(0, left - SPIN_NS) / 1e9))
             now = clock()
-        if self._crowded and due - now > _NAP_NS:
-            time.sleep((due - now - _AWAKE_NS) / 1e9)
-            now = clock()
+        self._thread.nap(due - now)
         while now < due:
             now = clock()
         return now
 
     def _send(self, batch: FrameBatch, first: int, end: int) -> None:
         """Transmit frames; wait while the interface's queue is full."""
-        until = 0
-        part = batch.part(first, end)
         result = self.result
         while first < end:
+            part = batch.part(first, end)
             sent = self._link.send(part)
             result.frames += sent
             result.bytes += int(part.length[:sent].sum())
             first += sent
-            if first >= end:
-                return
-            now = self._clock()
-            until = now + _FULL_NS if sent or not until else until
-            if now >= until:
-                result.refused += end - first
-                raise LinkError(
-                    f"{self._link.name}: no frame accepted for {_FULL_NS // 10**9} s: it is down, or its queue is "
-                    f"stuck; see mxwire doctor -i {self._link.name}"
-                )
-            time.sleep(_PAUSE)
-            part = batch.part(first, end)
+            if sent:
+                self._queue.clear()
+            if first < end:
+                try:
+                    self._queue.pause(self._clock())
+                except LinkError:
+                    result.refused += end - first
+                    raise
 
     def _count_errors(self) -> None:
         for late in self._late:
