@@ -9,9 +9,10 @@ implement the commands ``discover``, ``ping``, ``doctor`` and ``perf``; the text
 
 from mxwire.host.async_endpoint import AsyncEndpoint
 from mxwire.host.async_host import AsyncHost
+from mxwire.host.base_host import KnownPeer
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
-from mxwire.host.host import Host, KnownPeer
+from mxwire.host.host import Host
 from mxwire.host.options import BlockingHostOptions, HostOptions
 from mxwire.host.requests import HostRequest, Message, WaitingMessage
 from mxwire.protocol.library.endpoint import EndpointOptions

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from mxwire.host.async_endpoint import AsyncEndpoint
+from mxwire.host.base_host import BaseHost, enter_origin, open_links
 from mxwire.host.driver import AsyncioDriver
-from mxwire.host.host import BaseHost, enter_origin, open_links
 from mxwire.host.options import HostOptions
 from mxwire.host.peer_names import peer_key
 from mxwire.host.waits import PendingPeer

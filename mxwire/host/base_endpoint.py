@@ -28,7 +28,7 @@ from mxwire.protocol.library.receive import Receive
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
-    from mxwire.host.host import BaseHost
+    from mxwire.host.base_host import BaseHost
 
 CONNECT_TIMEOUT: Final = 10.0
 """Default timeout of a connect in seconds."""

@@ -15,7 +15,7 @@ from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.host.base_endpoint import BaseEndpoint
-    from mxwire.host.host import BaseHost
+    from mxwire.host.base_host import BaseHost
 
 _SHOWN = 8
 _QUERY_INTERVAL = SECOND

@@ -13,7 +13,7 @@ from random import Random
 from typing import ClassVar, Final
 
 from mxwire.frames import FrameBatch
-from mxwire.host.host import BaseHost
+from mxwire.host.base_host import BaseHost
 from mxwire.interop.impairments import Cut, CuttingLink, Treatment
 from mxwire.interop.roles import EndpointAddress, HostSetup, Introduction, Role, UnexpectedResult
 from mxwire.interop.testbed import EventLog, RecordedFrame, Testbed, TestbedSide

@@ -6,7 +6,7 @@ from typing import Any
 
 from mxwire.host.attachment import Attachment
 from mxwire.host.base_endpoint import BaseEndpoint
-from mxwire.host.host import BaseHost, open_links
+from mxwire.host.base_host import BaseHost, open_links
 from mxwire.link import Link, memory_pair
 from mxwire.myriexpress.program_options import ProgramOptions
 from mxwire.protocol.library.endpoint import EndpointOptions

@@ -211,7 +211,7 @@ class LocalMessage:
 
     source: Any
     """The sending :class:`~mxwire.protocol.library.local_send.LocalSend`, or a
-    :class:`~mxwire.protocol.neighbour_message.NeighbourMessage` of another node."""
+    :class:`~mxwire.protocol.neighbours.NeighbourMessage` of another node."""
 
 
 class Ring:

@@ -20,7 +20,7 @@ from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, 
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.partner import Event
 from mxwire.protocol.local_channel import LocalChannel, LocalPath
-from mxwire.protocol.neighbourhood import Neighbourhood
+from mxwire.protocol.neighbours import Neighbourhood
 from mxwire.protocol.peers import Peer, PeerTable, Sharing
 from mxwire.protocol.profile import OPEN_MX_1_5, Defect, Profile
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status

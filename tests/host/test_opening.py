@@ -230,7 +230,7 @@ def test_wrong_options_are_refused(network):
 def test_state_that_belongs_to_interfaces_is_not_replaced(monkeypatch, kind, option):
     """Not silently: a caller with such state has links of its own."""
     link = MemoryNetwork().attach("a")
-    monkeypatch.setattr("mxwire.host.host.open_link", lambda *_, **__: link)
+    monkeypatch.setattr("mxwire.host.base_host.open_link", lambda *_, **__: link)
     with pytest.raises(MxwireError, match=rf"{option}= is for .* call Host\(links, {option}=…\), or omit it"):
         kind.open(interface_name("o"), **{option: None})
     assert link.fileno() == -1
