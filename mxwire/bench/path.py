@@ -22,16 +22,16 @@ copy)`` (1 MiB), out of the sender's memory, and ``(copied)``, with one copy mor
 compiled ``mxoe``. With ``not steered`` at the end of a name, the sender's processor did the receive processing. The
 counts of a point are per round trip and side. Series ``alone`` (µs, over
 ``size``): ``memory copy, warm``, ``memory copy, cold``, ``engine``, ``hosts``, ``hosts among frames, spinning`` and
-``blocking``, the latter four also with ``interpreted`` before the comma. Series ``call`` (ns): ``system call`` and
-``clock``. Series ``frame interval`` (µs): ``ring`` and ``frames``. Facts: ``budgets``, ``steps``, ``wake-up``,
-``predictions``, ``agreement``, and ``libmyriexpress``, the counts of a program in C by size.
+``blocking``, the latter four also with ``interpreted`` before the comma. Series ``call`` (ns): ``system call``,
+``clock`` and ``signal of a frame``. Series ``frame interval`` (µs): ``ring`` and ``frames``. Facts: ``budgets``,
+``steps``, ``wake-up``, ``predictions``, ``agreement``, and ``libmyriexpress``, the counts of a program in C by size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,8 @@ TRIP: Final = "half round trip"
 ALONE: Final = "alone"
 AMONG: Final = "hosts among frames"
 CALL: Final = "call"
+SIGNAL: Final = "signal of a frame"
+"""A signal with a handler in Python, beyond the datagram that raises it."""
 FRAME: Final = "frame interval"
 RUNGS: Final = ("shared memory", "xdp", "ring", "frames", "udp", "tcp", "mxoe", "omx:9000", f"mxoe{OVER_XDP}")
 """The ladder, from the least to the most."""
@@ -331,8 +333,9 @@ class PathStudy:
     def _calls(self, number: int) -> None:
         points = self._testbed.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]
         if number >= 0:
-            self._add(CALL, "system call", 0, points["call"])
-            self._add(CALL, "clock", 0, points["clock"])
+            for name, found in {"system call": "call", "clock": "clock", SIGNAL: "signal"}.items():
+                if found in points:
+                    self._add(CALL, name, 0, points[found])
 
     def _frame_interval(self, carrier: str, number: int) -> None:
         count = 4 * _WINDOW if self._options.quick or number < 0 else 40 * _WINDOW
@@ -510,6 +513,9 @@ def write_costs(recording: Recording) -> Path | None:
     kind = "compiled" if conditions.compiled else "interpreted"
     tcp = {each.parameters["size"]: each.median for each in trips.curve("tcp, spinning")}
     costs = calibrate(measured, f"{conditions.processor}, {kind}, {conditions.time}", tcp)
+    raised = recording.named(CALL).median(SIGNAL, 0)
+    if raised is not None and raised > 0:
+        costs = replace(costs, signal=raised, sources=costs.sources | {"signal": "measured"})
     write_own_table(costs)
     predictions = [_prediction(each, half_round_trip(costs, each.parameters["size"])) for each in points(PREDICTED)]
     recording.facts["predictions"] = predictions

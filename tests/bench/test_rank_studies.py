@@ -32,7 +32,8 @@ from mxwire.bench.imb.patterns import BENCHMARKS, as_osu, benchmark_by_name, mea
 from mxwire.bench.imb.rank_testbed import LiveRanks, ModelRanks, RankOptions, RankProcesses, RankSurroundings
 from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
-from mxwire.bench.record import Recording
+from mxwire.bench.path import CALL, SIGNAL, TRIP, write_costs
+from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.remote import RANK, StudyServer
 from mxwire.bench.study import StudyOptions
 from mxwire.bench.testbed import ProcessSide, TestbedError
@@ -343,6 +344,16 @@ def test_the_table_of_this_machine_is_kept_and_read_again(tmp_path, monkeypatch)
     costs = Costs("here", call=1.5)
     assert write_own_table(costs) == own_table_file()
     assert table_by_name("here") == costs
+
+
+def test_a_measured_signal_is_a_cost_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    trips = [Measurement("mxoe, spinning", "µs", (time,), {"size": size}) for size, time in REAL.items()]
+    signal = Measurement(SIGNAL, "ns", (2000.0,), {"size": 0})
+    series = [Series(TRIP, "µs", measurements=trips), Series(CALL, "ns", measurements=[signal])]
+    assert write_costs(Recording("path", Conditions(stage="namespaces"), series)) == own_table_file()
+    costs = table_by_name("here")
+    assert (costs.signal, costs.sources["signal"]) == (2000.0, "measured")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
+import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any, Final
 
@@ -30,6 +34,7 @@ _BARE: Final = 64
 """Content of a bare frame."""
 _NOTHING: Final = FrameBatch.from_frames(())
 _TIMES_LOOKS: Final = 1000
+_SIGNALS: Final = 100
 
 
 def memory_copy(sizes: list[int], counts: list[int], cold: bool = False) -> dict[str, Any]:
@@ -55,7 +60,7 @@ def memory_copy(sizes: list[int], counts: list[int], cold: bool = False) -> dict
 
 
 def system_call(count: int) -> dict[str, Any]:
-    """The cheapest system call, and a look at the clock, which needs none; both with the call from Python."""
+    """The cheapest system call, a look at the clock, which needs none, and a signal; all with the call from Python."""
     call, clock, times, looks = os.getppid, time.perf_counter_ns, [], []
     for _ in range(max(count // _TIMES_LOOKS, 3)):
         begun = clock()
@@ -67,7 +72,30 @@ def system_call(count: int) -> dict[str, Any]:
         end = clock()
         times.append((middle - begun) // _TIMES_LOOKS)
         looks.append((end - middle) // _TIMES_LOOKS)
-    return {"points": {"call": summary(times), "clock": summary(looks)}}
+    return {"points": {"call": summary(times), "clock": summary(looks)} | _signal(max(count // _TIMES_LOOKS, 3))}
+
+
+def _signal(count: int) -> dict[str, dict[str, float]]:
+    """The time that a datagram takes longer if it raises a signal whose handler does nothing; only on a main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    with ExitStack() as held:
+        sender, receiver = map(held.enter_context, socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+        held.callback(signal.signal, signal.SIGIO, signal.signal(signal.SIGIO, lambda *_: None))
+        fcntl.fcntl(receiver, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(receiver, fcntl.F_GETFL)
+
+        def passed(own: int) -> int:
+            fcntl.fcntl(receiver, fcntl.F_SETFL, own)
+            begun = time.perf_counter_ns()
+            for _ in range(_SIGNALS):
+                sender.send(b"x")
+                receiver.recv(1)
+            return time.perf_counter_ns() - begun
+
+        pairs = [(passed(flags | os.O_ASYNC), passed(flags)) for _ in range(count)]
+        fcntl.fcntl(receiver, fcntl.F_SETFL, flags)
+    return {"signal": summary([(longer - shorter) // _SIGNALS for longer, shorter in pairs])}
 
 
 # The engine without links, and hosts without a wire
