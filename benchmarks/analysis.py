@@ -47,7 +47,7 @@ PLUGIN = ROOT / "dissectors" / "wireshark" / "mxoe.lua"
 TSHARK = "tshark with the plugin"
 _TSHARK = ("tshark", "-X", f"lua_script:{PLUGIN}", "-T", "fields", "-e", "frame.number", "-e", "mxoe.ptype", "-r")
 STARTS = "start of a command, processor time"
-COMMANDS = ("messages", "verify", "messages --json", "decode --json", "decode", "decode --to parquet")
+COMMANDS = ("messages", "verify", "messages --json", "decode --json", "decode", "stats", "decode --to parquet")
 CAPTURES = (
     ("tiny messages", "tiny", 2, 200_000),
     ("tiny messages, 100 hosts", "tiny", 100, 200_000),

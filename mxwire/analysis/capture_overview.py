@@ -9,10 +9,12 @@ from typing import Final, Literal
 from mxwire.analysis.compatibility import Sides, judge_sides
 from mxwire.analysis.compatibility.judgement import MessageClass, Word
 from mxwire.analysis.conversations import CapturedMessage
+from mxwire.analysis.conversations.message_rows import MessageGroup
 from mxwire.analysis.diagnosis import Examination, Finding
 from mxwire.analysis.selection import FindingSelector, MessageSelector, Selection
 from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.analysis.timing import SORT_KEYS, PairStatistics, PairTable
+from mxwire.analysis.timing.measured_messages import NO_ROWS, MeasuredMessages
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.enums import ConnectStatus
@@ -122,7 +124,7 @@ class CaptureOverview:
     def _take(self, found: list[CapturedMessage]) -> None:
         self._sides.take(found)
         messages = found if self._selector is None else [each for each in found if self._selector.takes(each)]
-        self.pairs.take(messages)
+        self.pairs.take(MeasuredMessages.of(MessageGroup(NO_ROWS, messages=messages)))
         self.trace.take(messages)
         for each in messages:
             count = len(self.messages)

@@ -29,12 +29,13 @@ SIZE_CLASSES: Final = (
 """Names of the size classes and their largest length in bytes; the first four bounds are the protocol's own."""
 
 
-_BOUNDS: Final = tuple(largest for _, largest in SIZE_CLASSES)
+BOUNDS: Final = tuple(largest for _, largest in SIZE_CLASSES)
+"""The largest lengths of the size classes in bytes."""
 
 
 def size_class(length: int) -> str:
     """Return the name of the size class of a length in bytes."""
-    return SIZE_CLASSES[bisect_left(_BOUNDS, length)][0]
+    return SIZE_CLASSES[bisect_left(BOUNDS, length)][0]
 
 
 class MessageCounter:
@@ -66,7 +67,7 @@ class MessageCounter:
                 self._add(kind, size_class(message.length), 1, message.length)
         for group in groups:
             lengths = group.rows["length"]
-            keys = group.rows["kind"] * len(SIZE_CLASSES) + np.searchsorted(_BOUNDS, lengths)
+            keys = group.rows["kind"] * len(SIZE_CLASSES) + np.searchsorted(BOUNDS, lengths)
             for key, count in enumerate(np.bincount(keys).tolist()):
                 if count:
                     kind, (size, _) = KINDS[key // len(SIZE_CLASSES)], SIZE_CLASSES[key % len(SIZE_CLASSES)]

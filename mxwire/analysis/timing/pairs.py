@@ -22,12 +22,13 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations import CapturedMessage, Conversation
+from mxwire.analysis.conversations import Conversation
 from mxwire.analysis.conversations.frame_marks import DUPLICATE, NACK, RE_REQUEST, RETRANSMISSION, FrameMarks
 from mxwire.analysis.diagnosis.finding import Party
-from mxwire.analysis.diagnosis.traffic import pairs_of
+from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.timing.line import RateLine
+from mxwire.analysis.timing.measured_messages import UNKNOWN, MeasuredMessages
 from mxwire.analysis.timing.samples import Samples
 from mxwire.units import SECOND
 from mxwire.wire.decoder import DecodedBatch
@@ -145,28 +146,30 @@ class PairTable:
                 totals.duplicates += int(np.count_nonzero(flags & DUPLICATE))
             totals.nacks += int(np.count_nonzero(marks.role[members] == NACK))
 
-    def take(self, messages: Iterable[CapturedMessage]) -> None:
+    def take(self, messages: MeasuredMessages) -> None:
         """Count messages, as the follower reports them."""
-        for message in messages:
-            flow = message.flow
-            sender = message.sender
-            delivered = sender == ("acked" if message.pull is None else "notified")
-            lost = sender in ("truncated", "failed", "nacked", "abandoned")
-            took = message.end_ns - message.first_ns
-            pair = self._hosts.get((flow.address, flow.back.address))
-            if pair is not None:
-                totals = pair[0].totals[pair[1]]
-                totals.messages += 1
-                totals.failed += lost
-                if message.receiver == "received":
-                    totals.message_bytes += message.length or 0
-                if delivered:
-                    pair[0].delivery.add(took)
-            key = Party(flow.address, flow.endpoint), Party(flow.back.address, flow.back.endpoint)
-            if delivered:
-                self._deliveries[key].add(took)
-            if lost:
-                self._failed[key] += 1
+        flows, took = messages.flows, messages["end_ns"] - messages["first_ns"]
+        delivered, lost = messages["delivered"], messages["lost"]
+        amounts = np.where(messages["received"] & (messages["length"] != UNKNOWN), messages["length"], 0)
+        hosts = [self._hosts.get((each.address, each.back.address)) for each in flows]
+        for place, members in groups_of(messages["flow"]):
+            direction = hosts[place]
+            if direction is not None:
+                totals = direction[0].totals[direction[1]]
+                totals.messages += len(members)
+                totals.failed += int(np.count_nonzero(lost[members]))
+                totals.message_bytes += int(amounts[members].sum())
+        deliveries = [each[0].delivery if each is not None else None for each in hosts]
+        for samples, members in messages.groups(deliveries, delivered):
+            if samples is not None:
+                samples.extend(took[members])
+        endpoints = [
+            (Party(each.address, each.endpoint), Party(each.back.address, each.back.endpoint)) for each in flows
+        ]
+        for key, members in messages.groups(endpoints, delivered):
+            self._deliveries[key].extend(took[members])
+        for key, members in messages.groups(endpoints, lost):
+            self._failed[key] += len(members)
 
     def by_hosts(self) -> list[PairStatistics]:
         """Return the pairs of hosts, in order of appearance."""

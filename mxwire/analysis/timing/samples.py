@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mxwire.analysis.first_keys import FirstKeys
 
@@ -52,7 +51,7 @@ class Samples:
     """Durations in nanoseconds; statistics are reproducible for the same ``seed``."""
 
     def __init__(self, seed: int, kept: int = KEPT) -> None:
-        self._random = Random(seed)
+        self._random: np.random.Generator | None = None
         self._seed = seed
         self._limit = kept
         self._kept: list[int] = []
@@ -64,23 +63,35 @@ class Samples:
 
     def add(self, duration_ns: int) -> None:
         """Add a duration."""
-        self.count += 1
-        self._sum += duration_ns
-        if self.count == 1:
-            self._least = self._most = duration_ns
-        elif duration_ns < self._least:
-            self._least = duration_ns
-        elif duration_ns > self._most:
-            self._most = duration_ns
-        if len(self._kept) < self._limit:
-            self._kept.append(duration_ns)
-        else:
-            if self._rounded is None:
-                self._rounded = Counter(map(_rounded, self._kept))
-            self._rounded[_rounded(duration_ns)] += 1
-            place = self._random.randrange(self.count)
-            if place < self._limit:
-                self._kept[place] = duration_ns
+        self.extend(np.array([duration_ns], np.int64))
+
+    def extend(self, durations_ns: NDArray[np.int64]) -> None:
+        """Add durations, shape (n,); the result is the same if they are added in several parts."""
+        added = durations_ns.tolist()
+        if not added:
+            return
+        least, most = min(added), max(added)
+        self._least = min(self._least, least) if self.count else least
+        self._most = max(self._most, most) if self.count else most
+        room = max(self._limit - len(self._kept), 0)
+        before = self.count + room
+        self.count += len(added)
+        self._sum += sum(added)
+        self._kept += added[:room]
+        if len(added) > room:
+            self._sample(durations_ns[room:], before)
+
+    def _sample(self, durations_ns: NDArray[np.int64], before: int) -> None:
+        """Let each of ``durations_ns``, after ``before`` others, replace a kept one by chance, and note all rounded."""
+        if self._rounded is None:
+            self._rounded = _rounded(self._kept)
+        self._rounded.update(_rounded(durations_ns))
+        if self._random is None:
+            self._random = np.random.default_rng(self._seed)
+        counts = before + 1 + np.arange(len(durations_ns))
+        places = (self._random.random(len(counts)) * counts).astype(np.int64)
+        for at in np.flatnonzero(places < self._limit).tolist():
+            self._kept[places[at]] = int(durations_ns[at])
 
     def merge(self, other: Samples) -> None:
         """Add the samples of ``other``; beyond its limit, only those that it kept are added."""
@@ -109,7 +120,7 @@ class Samples:
 
     def rounded(self) -> Counter[int]:
         """Return the number of durations by their value, rounded down to :data:`SKETCH_BITS` significant bits."""
-        return Counter(map(_rounded, self._kept)) if self._rounded is None else self._rounded
+        return _rounded(self._kept) if self._rounded is None else self._rounded
 
     def sketch(self) -> DurationSketch:
         """Return the samples for merging with those of other captures."""
@@ -119,10 +130,14 @@ class Samples:
 _PERCENTILES: Final = (10, 50, 90, 99)
 
 
-def _rounded(duration_ns: int) -> int:
-    """Round a duration down to :data:`SKETCH_BITS` significant bits."""
-    shift = duration_ns.bit_length() - SKETCH_BITS
-    return duration_ns >> shift << shift if shift > 0 else duration_ns
+def _rounded(durations_ns: ArrayLike) -> Counter[int]:
+    """Return the number of durations by their value, rounded down to :data:`SKETCH_BITS` significant bits."""
+    durations = np.asarray(durations_ns, np.int64)
+    # Without the bits that are never rounded away, all values are exact as floating point numbers.
+    length = np.frexp(np.abs(durations) >> (SKETCH_BITS - 1))[1]
+    shift = np.maximum(length - 1, 0)
+    values, counts = np.unique(durations >> shift << shift, return_counts=True)
+    return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
 def _estimate(

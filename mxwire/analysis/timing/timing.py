@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final
 
 import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Conversation, Follower
 from mxwire.analysis.conversations.frame_marks import FrameMarks
-from mxwire.analysis.conversations.message import MessageSorter
+from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
 from mxwire.analysis.selection import MessageSelector, Selection
 from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.analysis.timing.line import TimeLine
+from mxwire.analysis.timing.measured_messages import KINDS, NO_ROWS, UNKNOWN, MeasuredMessages, in_order
 from mxwire.analysis.timing.pairs import PairTable
 from mxwire.analysis.timing.round_trips import Lengths, RoundTrips
 from mxwire.analysis.timing.samples import GapHistogram, Samples
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import Dialect
-
-CONVERSATIONS: Final = 4096
-"""Maximum number of conversations that are examined for ping-pong."""
 
 
 class Timing:
@@ -39,7 +36,9 @@ class Timing:
         self._flights: dict[int, list[tuple[int, int, int, int]]] = {}
         """Blocks in flight of messages that may still be selected, by message."""
         facts = selection is not None and selection.uses_facts
-        self.follower = Follower(flights=True, marks=True, facts=facts)
+        # Selections and graphs need messages as objects.
+        self._rows = trace is None and not limited
+        self.follower = Follower(flights=True, marks=True, facts=facts, rows=self._rows)
         self.pairs = PairTable()
         self.gaps = GapHistogram()
         self.line = TimeLine()
@@ -67,8 +66,8 @@ class Timing:
         """Number of frames by dialect, of hosts whose dialect is known."""
         self.first_ns: int | None = None
         self.last_ns = 0
-        self._order = MessageSorter()
-        self._trips: dict[int, RoundTrips] = {}
+        self._order = GroupSorter(NO_ROWS)
+        self._trips = RoundTrips()
 
     def observe(self, decoded: DecodedBatch, start_ns: int | None = None) -> None:
         """Process the next batch; ``start_ns`` is the time of the capture's first frame."""
@@ -84,7 +83,7 @@ class Timing:
             self._measure(decoded.select(places), marks.select(places))
         else:
             self._measure(decoded, marks)
-        self._take(self._order.put(messages))
+        self._take(messages)
 
     def _measure(self, decoded: DecodedBatch, marks: FrameMarks) -> None:
         """Measure the selected frames of a batch."""
@@ -102,8 +101,7 @@ class Timing:
 
     def finish(self) -> None:
         """End the capture."""
-        self._take(self._order.put(self.follower.finish()))
-        self._take(self._order.rest())
+        self._take(self.follower.finish(), all_left=True)
 
     @property
     def conversations(self) -> list[Conversation]:
@@ -147,27 +145,28 @@ class Timing:
             if count:
                 self.dialects[dialect] = self.dialects.get(dialect, 0) + count
 
-    def _take(self, found: Iterable[CapturedMessage]) -> None:
-        repeats: list[int] = []
-        flights = []
+    def _take(self, completed: list[CapturedMessage], *, all_left: bool = False) -> None:
+        rows = self.follower.take_rows() if self._rows else []
+        found = self._order.put([*rows, MessageGroup(NO_ROWS, messages=completed)], all_left=all_left)
         for start, end, size, frames, number in self.follower.take_flights():
             self._flights.setdefault(number, []).append((start, end, size, frames))
-        messages = list(found) if self._selector is None else self._selected(found)
-        self.pairs.take(messages)
+        if self._selector is not None:
+            found.messages = self._selected(found.messages)
         if self.trace is not None:
-            self.trace.take(messages)
-        for message in messages:
-            self._message(message)
-            repeats += (each.time_ns for each in message.resends)
-            if message.pull is not None:
-                repeats += (each.time_ns for each in message.pull.requests)
-            elif message.ack is not None and message.length is not None:
-                frames = message.fragments.bit_count() or 1
-                flights.append((message.first_ns, message.ack.time_ns, message.length, frames))
+            self.trace.take(found.messages)
+        measured = MeasuredMessages.of(found)
+        self.pairs.take(measured)
+        self._measure_messages(measured)
+        repeats: list[int] = []
+        for message in found.messages:
+            repeats += self._remarkable(message)
+        acked = ~measured["pulled"] & (measured["ack_ns"] != UNKNOWN) & (measured["length"] != UNKNOWN)
+        flights = np.stack([measured[name][acked] for name in ("first_ns", "ack_ns", "length", "frames")], axis=1)
         if self._selector is None:
-            flights += chain.from_iterable(self._flights.values())
+            blocks = np.array([*chain.from_iterable(self._flights.values())], np.int64).reshape(-1, 4)
+            flights = np.concatenate([flights, blocks])
             self._flights.clear()
-        self.line.add(np.array(flights, np.int64).reshape(-1, 4))
+        self.line.add(flights)
         self.line.repeat(np.array(repeats, np.int64))
 
     def _selected(self, messages: Iterable[CapturedMessage]) -> list[CapturedMessage]:
@@ -181,33 +180,34 @@ class Timing:
                 self.line.add(np.array(flights, np.int64).reshape(-1, 4))
         return selected
 
-    def _message(self, message: CapturedMessage) -> None:
-        self.messages += 1
-        self.kinds[message.kind] += 1
-        if message.receiver == "received":
-            self.message_bytes += message.length or 0
+    def _measure_messages(self, messages: MeasuredMessages) -> None:
+        """Count messages, and take the durations that any message may have."""
+        length, complete_ns, ack_ns = (messages[name] for name in ("length", "complete_ns", "ack_ns"))
+        self.messages += len(length)
+        for kind, members in in_order(messages["kind"]):
+            self.kinds[KINDS[kind]] += len(members)
+        known = length != UNKNOWN
+        self.message_bytes += int(length[known & messages["received"]].sum())
+        complete = known & (complete_ns != UNKNOWN)
+        acked = complete & (ack_ns >= complete_ns) & ~messages["pulled"] & ~messages["repeated"]
+        for how, chosen in (("liback", messages["liback"]), ("piggyback", ~messages["liback"])):
+            self.ack_delays[how].extend((ack_ns - complete_ns)[acked & chosen])
+        took = complete_ns - messages["first_ns"]
+        transferred = complete & (length > 0) & (took > 0) & ~messages["half_seen"]
+        self.transfers.extend(length[transferred], took[transferred])
+        self._trips.take(messages, self.iterations, self.answers)
+
+    def _remarkable(self, message: CapturedMessage) -> Iterator[int]:
+        """Take the durations that only large and retransmitted messages have; yield the times of repetitions."""
+        pull, complete_ns = message.pull, message.complete_ns
         for resend in message.resends:
             self.resend_delay.add(resend.after_ns)
-        complete, length = message.complete_ns, message.length
-        if complete is not None and length is not None:
-            self._complete(message, complete, length)
-        if message.pull is not None:
-            for each in message.pull.requests:
-                self.re_request_delays[each.cause].add(each.after_ns)
-        conversation = message.flow.conversation.number
-        trips = self._trips.get(conversation)
-        if trips is None:
-            if len(self._trips) >= CONVERSATIONS:
-                del self._trips[next(iter(self._trips))]
-            trips = self._trips[conversation] = RoundTrips()
-        trips.take(message, self.iterations, self.answers)
-
-    def _complete(self, message: CapturedMessage, complete_ns: int, length: int) -> None:
-        notice = message.pull.notice if message.pull is not None else None
-        if notice is not None and length and notice.first_ns >= complete_ns:
+            yield resend.time_ns
+        if pull is None:
+            return
+        for request in pull.requests:
+            self.re_request_delays[request.cause].add(request.after_ns)
+            yield request.time_ns
+        notice = pull.notice
+        if notice is not None and complete_ns is not None and message.length and notice.first_ns >= complete_ns:
             self.notify_delay.add(notice.first_ns - complete_ns)
-        ack = message.ack
-        if message.pull is None and ack is not None and ack.time_ns >= complete_ns and not message.retransmissions:
-            self.ack_delays[ack.how].add(ack.time_ns - complete_ns)
-        if length and complete_ns > message.first_ns and not message.half_seen:
-            self.transfers.add(length, complete_ns - message.first_ns)

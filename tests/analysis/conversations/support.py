@@ -8,6 +8,7 @@ from functools import cache
 
 from mxwire.analysis.conversations import CapturedMessage, Follower, MessageWatch
 from mxwire.analysis.conversations.content import Content
+from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.analysis.timing import Timing
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -113,10 +114,10 @@ __all__ = [
 
 
 @cache
-def timed(capture: str, size: int | None = None) -> Timing:
+def timed(capture: str, size: int | None = None, trace: FrameTrace | None = None) -> Timing:
     """The timing of a capture, observed at once or in batches of ``size`` frames."""
     batch = read_capture(capture)
-    timing = Timing()
+    timing = Timing(trace=trace)
     for each in decoded([batch] if size is None else split(batch, size), dialect_of(capture)):
         timing.observe(each)
     timing.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from mxwire.analysis.timing import GapHistogram, Samples, TimeLine
 from mxwire.analysis.timing.line import FIRST_WIDTH_NS, STEPS
-from mxwire.analysis.timing.samples import FEWEST, FEWEST_P90, FEWEST_P99
+from mxwire.analysis.timing.samples import FEWEST, FEWEST_P90, FEWEST_P99, SKETCH_BITS
 
 durations = st.lists(st.integers(0, 10**12), min_size=1, max_size=200)
 moments = st.integers(0, 5 * FIRST_WIDTH_NS * STEPS)
@@ -67,6 +68,21 @@ def test_of_very_many_the_same_are_kept_for_the_same_seed():
     assert one == other
     assert (one.count, one.least, one.most, one.mean) == (100_000, 0, 99_999, 49_999.5)
     assert one.median == pytest.approx(50_000, rel=0.15)
+
+
+@given(durations, st.lists(st.integers(0, 200)), st.integers(1, 50))
+def test_samples_do_not_depend_on_the_parts_in_which_they_are_added(values, cuts, kept):
+    one, other = samples_of(values, kept=kept), Samples(7, kept=kept)
+    for part in np.split(np.array(values, np.int64), sorted(cuts)):
+        other.extend(part)
+    assert one.estimate() == other.estimate()
+    assert one.sketch() == other.sketch()
+
+
+@given(st.lists(st.integers(-(10**6), 1 << 62)))
+def test_rounded_durations_keep_their_first_bits(values):
+    shifts = [max(each.bit_length() - SKETCH_BITS, 0) for each in values]
+    assert samples_of(values).rounded() == Counter(each >> by << by for each, by in zip(values, shifts, strict=True))
 
 
 def test_nothing_measured_is_nothing():

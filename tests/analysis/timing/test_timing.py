@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.report.timing import TimedCapture
 from tests.analysis.conversations.support import CAPTURES, read_capture, timed
 
@@ -42,6 +43,12 @@ def test_half_round_trips_agree_with_omx_perf(length):
 def test_batches_do_not_matter(capture, size):
     one, other = (TimedCapture.of(capture, timed(capture, *sizes)) for sizes in ((size,), ()))
     assert one == other
+
+
+@pytest.mark.parametrize("capture", ["mxoe-pingpong-small-medium", "mxoe-lossy-1M", "mxoe-many"])
+def test_messages_as_rows_are_measured_like_those_of_graphs_which_are_objects(capture):
+    plain, drawn = timed(capture), timed(capture, trace=FrameTrace())
+    assert TimedCapture.of(capture, plain) == TimedCapture.of(capture, drawn)
 
 
 @pytest.mark.rule("R-ACK-04")
