@@ -265,7 +265,8 @@ class _MessageListing(MessageOutput):
         from mxwire.report.ascii_text import print_octets
         from mxwire.report.message_rows import row_lines
 
-        rows = row_lines(group, self._layout, self.capture.start_ns or 0, self._names, self._flow_texts)
+        since_ns = self.capture.start_ns or 0
+        rows = row_lines(group, self._layout, since_ns, self._width, self._names, self._flow_texts)
         lines = group.merged(rows, [self._text(each).encode(errors="replace") for each in group.messages])
         print_octets(b"\n".join([*lines, b""]))
 

@@ -86,7 +86,10 @@ class MessageLayout:
                 "receiver": message.receiver,
             }
         )
-        notes = "; ".join(message_notes(message))
+        return self.noted(row, "; ".join(message_notes(message)), width)
+
+    def noted(self, row: str, notes: str, width: int | None) -> Iterator[str]:
+        """Append the remarks on a message to its line."""
         if not notes:
             yield row
         elif width is None or len(row) + len(notes) + 4 <= width:

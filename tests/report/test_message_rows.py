@@ -60,7 +60,7 @@ def by_rows(batches: list[DecodedBatch], start_ns: int) -> tuple[list[list[str]]
         layout, texts, flow_texts = message_layout(width), [], FlowTexts()
         for each in groups:
             objects = ["\n".join(layout.lines(message, start_ns, width)) for message in each.messages]
-            rows = [row.decode() for row in row_lines(each, layout, start_ns, None, flow_texts)]
+            rows = [row.decode() for row in row_lines(each, layout, start_ns, width, None, flow_texts)]
             texts += each.merged(rows, objects)
         found.append(texts)
     for file in FILES:

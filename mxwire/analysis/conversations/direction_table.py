@@ -191,7 +191,11 @@ def _reverse(key: DirectionKey) -> DirectionKey:
 def _beginning(flow: Flow) -> Stream | None:
     """Return the stream that begins with the number that the receiver requested; None if that is unknown."""
     start = flow.starts[-1] if flow.starts else None
-    return None if start is None or flow.acked_unseen not in (None, start) else stream_at(start, start)
+    if start is None or flow.acked_unseen not in (None, start):
+        return None
+    stream = stream_at(start, start)
+    stream.in_turn = True
+    return stream
 
 
 def _is_regular(stream: Stream, flow: Flow) -> bool:

@@ -16,6 +16,10 @@ from mxwire.analysis.conversations.partners import Flow
 KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 LIBACK: Final = len(KINDS)
 """Kind of a frame that is only an ack; those of messages are places in ``KINDS``."""
+OPEN: Final = -1
+"""``ack_kind`` of a message that was in flight when the capture ended."""
+CAPTURE_ENDS: Final = "the capture ends first"
+"""Remark on such a message."""
 ROW: Final = np.dtype(
     [
         ("number", "i8"), ("stream", "i8"), ("position", "i8"), ("kind", "i8"), ("length", "i8"), ("match", "u8"),
@@ -32,7 +36,7 @@ _NO_END: Final = 1 << 62
 class MessageGroup:
     """Messages in the order of their numbers: plain ones as rows, others as objects.
 
-    Plain messages are TINYs and SMALLs of one frame that were acknowledged.
+    Plain messages are TINYs and SMALLs of one frame that were acknowledged, or in flight when the capture ended.
     """
 
     rows: NDArray[Any]
@@ -74,11 +78,18 @@ class GroupSorter:
     def put(self, groups: Iterable[MessageGroup], *, all_left: bool = False) -> MessageGroup:
         """Add messages; return those that are next in order, or all that are left."""
         waiting, rows = self._waiting, [self._waiting.rows]
+        # Groups of one table share its list of flows, which is not copied.
+        joined_flows: list[Flow] | None = None
         for group in groups:
-            added = group.rows.copy()
-            added["stream"] += len(waiting.flows)
+            added = group.rows
+            if len(added) and group.flows is not waiting.flows:
+                if any(map(len, rows)):
+                    added = added.copy()
+                    added["stream"] += len(waiting.flows)
+                    joined_flows = waiting.flows = waiting.flows + group.flows
+                else:
+                    waiting.flows = group.flows
             rows.append(added)
-            waiting.flows = waiting.flows + group.flows
             for each in group.messages:
                 heappush(self._heap, (each.number, each))
         joined = np.concatenate(rows)
@@ -88,9 +99,10 @@ class GroupSorter:
         ready = MessageGroup(joined[:cut], waiting.flows)
         while self._heap and self._heap[0][0] < end:
             ready.messages.append(heappop(self._heap)[1])
-        left = joined[cut:]
-        used, left["stream"] = np.unique(left["stream"], return_inverse=True)
-        self._waiting = MessageGroup(left, [waiting.flows[each] for each in used.tolist()])
+        self._waiting = left = MessageGroup(joined[cut:], waiting.flows)
+        if left.flows is joined_flows:
+            used, left.rows["stream"] = np.unique(left.rows["stream"], return_inverse=True)
+            left.flows = [left.flows[each] for each in used.tolist()]
         self._next = max(self._next, end)
         return ready
 

@@ -460,9 +460,11 @@ class PlainTracker:
         return taken
 
     def finish(self) -> None:
-        """Report all settled messages as rows, if they are taken, or create them."""
+        """Report all messages as rows, if they are taken, or create them."""
         if self._earlier.taken is not None:
             self._earlier.report_all()
+            if not len(self._earlier.flying):
+                return
         self.create_messages()
 
     def create_messages(self) -> None:

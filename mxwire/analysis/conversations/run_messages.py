@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.direction_table import DirectionTable
 from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessage
-from mxwire.analysis.conversations.message_rows import KINDS, LIBACK, ROW, MessageGroup, acknowledgement
+from mxwire.analysis.conversations.message_rows import KINDS, LIBACK, OPEN, ROW, MessageGroup, acknowledgement
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.state import LINGER_NS, NEVER, FollowerState, note_missing
 
@@ -73,10 +73,13 @@ class RunMessages:
             self.created = {number: each for number, each in self.created.items() if number in numbers}
 
     def report_all(self) -> None:
-        """Report all rows at the end of the capture."""
-        if self.taken is not None and len(self.rows) > self.reported:
-            self.taken.append(self._group(self.rows[self.reported :]))
-        self.rows, self.reported = self.rows[:0], 0
+        """Report all rows at the end of the capture; messages in flight remain if they are objects."""
+        assert self.taken is not None
+        objects = np.isin(self.flying["number"], [*self.created])
+        flying = self.flying[~objects]
+        flying["settled_ns"], flying["ack_kind"] = flying["time_ns"], OPEN
+        self.taken += [self._group(self.rows[self.reported :]), MessageGroup(flying, self.table.flows)]
+        self.rows, self.reported, self.flying = self.rows[:0], 0, self.flying[objects]
 
     def _group(self, rows: NDArray[Any]) -> MessageGroup:
         """Return reported messages; those from before their run are objects, unless one frame describes them."""

@@ -19,6 +19,7 @@ from mxwire.analysis.conversations.message import (
     Notice,
     NumberedEntry,
 )
+from mxwire.analysis.conversations.message_rows import CAPTURE_ENDS
 from mxwire.analysis.conversations.partners import OPENINGS_KEPT, Conversation, EndpointDirection, Flow, PartnerPair
 from mxwire.analysis.conversations.rows import DirectionKey
 from mxwire.analysis.conversations.streams import KEPT_BEHIND, KEPT_IN_ALL, KEPT_LEAST
@@ -304,7 +305,7 @@ class FollowerState:
         """Report all messages at the end of the capture."""
         for message in [*self.in_flight.values()]:
             if message.sender in ("open", "acked"):
-                message.lacks("the capture ends first")
+                message.lacks(CAPTURE_ENDS)
             self.settle(message)
         while self.lingering:
             self.report(self.lingering.popleft())
