@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from contextlib import ExitStack
@@ -298,9 +299,9 @@ def sink(options: SinkOptions) -> None:
     pin(options.cpu, "--cpu")
     end_like_interrupt()
     if options.with_parent is not None:
-        from mxwire.linerate.sink_process import end_with_parent
+        from mxwire.lab.child import end_with_parent
 
-        end_with_parent(options.with_parent)
+        end_with_parent(options.with_parent, signal.SIGTERM)
     with inside(options.netns):
         found = LiveOptions(options.interface).check()
         link = open_sink_link(options.interface, Via(options.via), options.ring << 20, options.xdp_mode)

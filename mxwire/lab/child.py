@@ -174,6 +174,11 @@ def signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def end_with_parent() -> None:
-    """Have the kernel kill this process when the thread that has forked it ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def end_with_parent(parent: int | None = None, number: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when the thread that has started it ends.
+
+    It is sent at once if that was the process ``parent``, and has already ended.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(number), 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        os.kill(os.getpid(), number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -19,8 +18,6 @@ from mxwire.lab.child import ChildEndedError, ChildProcess
 
 _PATIENCE: Final = 10.0
 """Seconds to wait for the end of the process."""
-_SET_DEATH_SIGNAL: Final = 1
-"""Option of prctl(2)."""
 
 
 class SinkProcess:
@@ -62,13 +59,6 @@ class SinkProcess:
     def close(self) -> None:
         """End the sink; closing it again does nothing."""
         self._end()
-
-
-def end_with_parent(parent: int) -> None:
-    """Have the kernel end this process by SIGTERM when its parent ends; at once if ``parent`` has already ended."""
-    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGTERM), 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def names_interface(target: str | None) -> bool:

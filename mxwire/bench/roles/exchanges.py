@@ -145,6 +145,18 @@ def _receive_all(channel: Channel, size: int, count: int, window: int, work: int
     return _interval(times, window, count)
 
 
+def loaded_flood(
+    channel: Channel, size: int, count: int, window: int, multiples: list[int], *, active_sends: bool = True
+) -> dict[str, Any]:
+    """The ``interval`` of a flood, and the intervals ``loaded`` with work of ``multiples`` percent of it each."""
+    interval = flood(channel, size, count, window, 0, active_sends).get("interval", 0.0)
+    loaded = []
+    for each in multiples:
+        work = int(interval * each / 100)
+        loaded.append([work, flood(channel, size, count, window, work, active_sends).get("interval", 0.0)])
+    return {"interval": interval, "loaded": loaded}
+
+
 def parametrised(channel: Channel, size: int, number: int, gap: int, repetitions: int) -> dict[str, Any]:
     """Round trips of ``number`` messages, ``gap`` ns of spinning apart, and one answer of the same size, in ns."""
     channel.barrier()
@@ -231,14 +243,9 @@ def fragments(
         trip = summary(taken) if channel.active else {}
         round_trip = int(trip.get("median", 0))
         found: dict[str, Any] = {"round trip": trip}
-        for name, active_sends in (("send", True), ("receive", False)):
-            total = window + max(count, 2 * window)
-            interval = flood(channel, size, total, window, 0, active_sends).get("interval", 0.0)
-            loaded = []
-            for each in multiples:
-                work = int(interval * each / 100)
-                loaded.append([work, flood(channel, size, total, window, work, active_sends).get("interval", 0.0)])
-            found[name] = {"interval": interval, "loaded": loaded}
+        total = window + max(count, 2 * window)
+        found["send"] = loaded_flood(channel, size, total, window, multiples)
+        found["receive"] = loaded_flood(channel, size, total, window, multiples, active_sends=False)
         found["burst"] = parametrised(channel, size, number, 0, times)
         found["apart"] = parametrised(channel, size, number, round_trip, times)
         found["arrived"] = arrived(channel, size, 2 * round_trip, times)

@@ -14,7 +14,7 @@ from mxwire.bench.channels.channel import Channel
 from mxwire.bench.channels.models import ModelChannel
 from mxwire.bench.processors import read_use
 from mxwire.bench.roles.common import WARM
-from mxwire.bench.roles.exchanges import flood, ping_pong, simultaneous, summary, use_since
+from mxwire.bench.roles.exchanges import flood, loaded_flood, ping_pong, simultaneous, summary, use_since
 from mxwire.errors import MxwireError
 
 QUEUED: Final = 16
@@ -32,13 +32,8 @@ def requests(
     """
     points: dict[str, Any] = {}
     for size in sizes:
-        found: dict[str, Any] = {"burst": _bursts(channel, size, number, repetitions).get("median", 0.0)}
-        found["interval"] = flood(channel, size, count, window).get("interval", 0.0)
-        found["loaded"] = []
-        for each in multiples:
-            work = int(found["interval"] * each / 100)
-            found["loaded"].append([work, flood(channel, size, count, window, work).get("interval", 0.0)])
-        points[str(size)] = found
+        burst = _bursts(channel, size, number, repetitions).get("median", 0.0)
+        points[str(size)] = {"burst": burst} | loaded_flood(channel, size, count, window, multiples)
     return {"points": points}
 
 
