@@ -293,7 +293,7 @@ def connect_number_left_out(on):
 
 @breaks("R-CON-01")
 def expects_what_was_not_sent(on):
-    on.send(on.b.tiny(), on.a.request(target_recv_seqnum_start=4))
+    on.send(on.b.tiny(), on.a.request(target_recv_seqnum_start=4), on.b.reply(), on.b.tiny(lib_seqnum=4))
 
 
 @breaks("R-CON-01", fresh=True)
@@ -634,6 +634,11 @@ def block_beyond_the_message(on):
 @breaks("R-PUL-01")
 def offset_not_taken_into_account(on):
     on.send(on.a.rndv(50_000, pulled_rdma_offset=100), on.b.pull(50_000, pulled_rdma_offset=100))
+
+
+@breaks("R-PUL-02")
+def fifth_block_as_the_first(on):
+    on.send(on.a.rndv(200_000), on.b.pull(200_000, 4))
 
 
 @breaks("R-PUL-02")

@@ -14,7 +14,7 @@ from mxwire.frames import FrameBatch
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import NO_SESSION, QUERY_MAGICS
 from mxwire.wire.probes import NO_ENDPOINT, is_probe
-from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture, split
+from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, follow, read_capture, split
 from tests.analysis.diagnosis.scene import Scene
 
 Mark = tuple[int, int, int, int, int]
@@ -159,6 +159,20 @@ def test_fragments_of_a_second_transmission_are_retransmissions_even_if_not_seen
     assert marked(scene)[before:] == [(), ("retransmission",), ("retransmission",)]
 
 
+def test_the_facts_of_a_message_remain_after_its_end():
+    """A selection by kind or by match information needs them for the frames behind it."""
+    scene = connected()
+    scene.send(scene.a.tiny(), scene.b.liback())
+    (batch,), follower = decoded([scene.batch()], scene.dialect), Follower(marks=True, facts=True)
+    (message, *_) = [*follower.observe(batch), *follower.finish()]
+    facts = follower.take_marks(batch).facts(message.number)
+    assert facts is not None and (facts.kind, facts.match, facts.address) == (
+        "TINY",
+        message.match,
+        message.flow.address,
+    )
+
+
 def test_a_retransmission_after_a_nack_is_marked():
     scene = connected()
     message = scene.a.tiny()
@@ -172,6 +186,8 @@ def test_an_ack_without_a_session_is_refused():
     scene = connected()
     scene.send(scene.a.tiny(), scene.b.liback(session=NO_SESSION, liback_session_id=NO_SESSION))
     assert marked(scene)[-1] == ("refused",)
+    _, (message,) = follow(decoded([scene.batch()], scene.dialect))
+    assert (message.receiver, message.ack) == ("received", None) and message.refused_ack is not None
 
 
 def test_a_sender_with_all_numbers_outstanding_is_throttled(monkeypatch):

@@ -168,7 +168,10 @@ def test_messages_come_in_order_as_far_as_they_may_wait(numbers, limit):
             self.number = number
 
     order = MessageSorter(limit)
-    out = [each.number for number in numbers for each in order.put([NumberedTracker(number)])]  # type: ignore[list-item]
+    out: list[int] = []
+    for place, number in enumerate(numbers, 1):
+        out += [each.number for each in order.put([NumberedTracker(number)])]  # type: ignore[list-item]
+        assert place - len(out) <= limit
     out += [each.number for each in order.rest()]
     assert sorted(out) == list(range(1, 40))
     if limit >= 40:

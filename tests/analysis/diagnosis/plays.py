@@ -779,6 +779,15 @@ def replies_in_no_order_and_before_their_pulls(on):
 
 
 @quiet()
+def a_message_is_sent_three_times_at_the_end(on):
+    """A very lossy network may have dropped all of its few frames: no sign that its receiver's library is silent."""
+    on.connect()
+    message = on.a.tiny()
+    on.send(message)
+    on.again(message, times=2)
+
+
+@quiet()
 def a_message_is_sent_again_after_later_ones(on):
     """Its first transmission was lost before the place where this was captured."""
     on.connect()

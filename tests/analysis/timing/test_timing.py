@@ -51,6 +51,13 @@ def test_messages_as_rows_are_measured_like_those_of_graphs_which_are_objects(ca
     assert TimedCapture.of(capture, plain) == TimedCapture.of(capture, drawn)
 
 
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_each_frame_counts_once(capture):
+    batch, timing = read_capture(capture), timed(capture)
+    times = batch.timestamp_ns
+    assert (timing.frames, timing.last_ns - timing.first_ns) == (len(batch), times.max() - times[0])
+
+
 @pytest.mark.rule("R-ACK-04")
 def test_libacks_come_within_their_delay_and_not_at_once():
     """Delayed acks of hosts at 250 ticks per second: 4 ticks less one of granularity, if the application looks."""

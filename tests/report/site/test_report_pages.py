@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.analysis.capture_overview import CaptureOverview
+from mxwire.analysis.selection import Selection
 from mxwire.errors import MxwireError
 from mxwire.report.site import capture_site
 from mxwire.report.site.capture_site import CaptureSource
@@ -125,8 +126,8 @@ def test_several_captures_have_a_page_each(tmp_path):
             assert reference == "data:," or ((tmp_path / "out" / link).parent / reference).is_file()
 
 
-def overview_of(capture: str) -> CaptureOverview:
-    overview = CaptureOverview(Decoder())
+def overview_of(capture: str, selection: Selection | None = None) -> CaptureOverview:
+    overview = CaptureOverview(Decoder(), selection)
     batches = overview.watch(split(read_capture(capture), 50))
     for decoded in overview.examination.facts.decoder.decode_all(batches):
         overview.observe(decoded)
@@ -141,6 +142,12 @@ def test_an_overview_of_every_capture(capture):
     for pair in overview.pair_states():
         for each in pair.classes:
             assert each.state in ("works", "partly", "fails", "unknown") and each.why
+
+
+def test_the_findings_of_a_selection_are_those_of_its_frames():
+    whole, first = overview_of("mxoe-lossy-1M"), overview_of("mxoe-lossy-1M", Selection.of(frames=[(1, 2)]))
+    found, selected = whole.findings(), first.findings()
+    assert len(selected) < len(found) == len(selected) + first.left_out and not whole.left_out
 
 
 def test_the_classes_of_a_pair_are_those_that_arrived():
