@@ -19,6 +19,7 @@ from mxwire.capture import open_capture
 from mxwire.errors import MxwireError
 from mxwire.wire.decoder import Decoder
 from tests.cli.support import CAPTURES, mxwire
+from tests.examples import examples
 
 FILES = (
     "mxoe-every-type.pcap",
@@ -141,23 +142,7 @@ def test_columns_decide_as_a_scalar_evaluation_over_json_does(made, name):
     assert numbers_selected(text, name) == [row["frame"] for row in objects_of(name) if holds(row)]
 
 
-@pytest.mark.parametrize(
-    "text, same",
-    [
-        ("type == PULL", "ptype == 41"),
-        ("type == pull", "type == 'PULL'"),
-        ("type == 41", "PULL == type"),
-        ("type in (PULL, PULL_REPLY)", "type == PULL or type == PULL_REPLY"),
-        ("role == reply", "role in ['reply']"),
-        ("dialect == mxoe", "not dialect != 'mxoe'"),
-        ("fields.total_length > 1e6", "1e6 < total_length"),
-        ("payload.length == 4096", "payload_length == 0x1000"),
-        ("source == '52-54-00-0A-00-01'", "source == '52:54:00:0a:00:01'"),
-        ("  frame\n< 4", "frame in {1, 2, 3}"),
-        ("flags.re_request", "'re_request' in flags"),
-        ("re_request in flags", "flags.re_request"),
-    ],
-)
+@pytest.mark.parametrize("text, same", examples(__file__, "expression-spellings.txt"))
 def test_two_spellings_select_the_same_frames(text, same):
     found = numbers_selected(text, "mxoe-lossy-1M.pcap")
     assert found and found == numbers_selected(same, "mxoe-lossy-1M.pcap")
@@ -173,37 +158,9 @@ def test_a_comparison_with_a_missing_field_is_false_and_its_negation_true():
     ]
 
 
-@pytest.mark.parametrize(
-    "text, column, problem",
-    [
-        ("frame > 3 and lenght == 4", 15, "no field 'lenght' (did you mean length"),
-        ("type == PUL", 9, "no packet type 'PUL' (did you mean PULL?)"),
-        ("not flags.dup", 5, "no flag 'dup' (did you mean duplicate?)"),
-        ("role == replay", 9, "no role 'replay' (did you mean reply?)"),
-        ("type = PULL", 6, "write == to compare"),
-        ("frame > 3 && vlan", 12, "write and"),
-        ("frame | vlan", 1, "write or, not |"),
-        ("frame > 3 and", 14, "a value or a condition is missing: write it like 'type == PULL"),
-        ("length >", 9, "a value or a condition is missing"),
-        ("type PULL", 6, "'PULL' is not expected here: write it like 'type == PULL"),
-        ("frame + 1 > 3", 1, "arithmetic is not supported"),
-        ("__import__('os').system('true')", 1, "is needed here"),
-        ("frame > len('x')", 9, "a number, a text in quotes or a field is needed here"),
-        ("(lambda: 1)() == frame", 1, "is needed here"),
-        ("frame.__class__", 1, "no field 'frame.__class__'"),
-        ("length == 'x'", 11, "length is a number, 'x' is text"),
-        ("source == '52:54:00'", 11, "is not an Ethernet address"),
-        ("type < PULL", 1, "type is text, which has no order"),
-        ("vlan == 5", 9, "write 5 in vlan"),
-        ("1 < 2", 1, "compares no field"),
-        ("PULL", 1, "write type == PULL"),
-        ("message is None", 1, "a field alone is true where a frame has it"),
-        ("'é' == 'é' and x", 1, "compares no field"),
-        ("hostname == 'é' and nix", 21, "no field 'nix'"),
-        ("not " * 60 + "frame", 205, "nested more than 50 levels deep"),
-    ],
-)
-def test_errors_point_at_the_column(text, column, problem):
+@pytest.mark.parametrize("text, answer", examples(__file__, "expression-mistakes.txt"))
+def test_errors_point_at_the_column(text, answer):
+    column, problem = answer.split(" ", 1)
     with pytest.raises(MxwireError) as raised:
         FrameExpression(text)
     assert str(raised.value).startswith(f"expression, column {column}: ") and problem in str(raised.value)

@@ -21,6 +21,7 @@ from mxwire.cli import names
 from mxwire.cli.main import cli
 from mxwire.rules.catalogue import CATALOGUE
 from tests.cli.support import ROOT
+from tests.examples import examples
 
 
 def offered(line: str) -> list[CompletionItem]:
@@ -29,53 +30,15 @@ def offered(line: str) -> list[CompletionItem]:
     return ShellComplete(cli, {}, "mxwire", "_MXWIRE_COMPLETE").get_completions(words[1:], begun)
 
 
-def number(chapter: str, rule: int) -> str:
-    """Of a rule, made here: one that is written out would count as a test of it."""
-    return f"R-{chapter}-{rule:02}"
-
-
 def values(line: str) -> list[str]:
     return [each.value for each in offered(line) if each.type == "plain"]
 
 
-@pytest.mark.parametrize(
-    ("line", "some"),
-    [
-        ("mxwire dec", {"decode"}),
-        ("mxwire decode --type P", {"PULL", "PULL_REPLY"}),
-        ("mxwire decode --type pull_", {"PULL_REPLY"}),
-        ("mxwire decode --fields frame,lib_", {"frame,lib_seqnum", "frame,lib_piggyack"}),
-        ("mxwire decode --dialect o", {"omx", "omx:1500", "omx:9000"}),
-        ("mxwire decode --time-format rel", {"relative"}),
-        ("mxwire messages --kind M", {"MEDIUM"}),
-        ("mxwire verify --profile open-mx-1.5", {"open-mx-1.5", "open-mx-1.5-as-found"}),
-        (f"mxwire verify --rules {number('ACK', 1)},R-RTX-", {f"{number('ACK', 1)},{number('RTX', 1)}"}),
-        ("mxwire diagnose --only frames-", {"frames-lost", "frames-out-of-order"}),
-        ("mxwire diagnose --explain zombie", {"zombie-pull"}),
-        ("mxwire simulate --workload p", {"ping-pong"}),
-        ("mxwire simulate --profile open-mx,nat", {"open-mx,native-mx"}),
-        ("mxwire simulate --discovery a", {"announce"}),
-        ("mxwire interop --implementation nat", {"native-mx"}),
-        ("mxwire interop --case size", {"sizes", "size-medium"}),
-        ("mxwire interop --impairment heavy", {"heavy-loss"}),
-        ("mxwire interop --cell open-mx-1.5/nat", {"open-mx-1.5/native-mx/"}),
-        ("mxwire interop d", {"diff"}),
-        ("mxwire scenario show conn", {"connect/"}),
-        ("mxwire scenario run connect/bad-k", {"connect/bad-key"}),
-        ("mxwire scenario list --rule R-ACK-0", {number("ACK", 6)}),
-        ("mxwire rules R-SEQ", {"R-SEQ", number("SEQ", 5)}),
-        ("mxwire formats pu", {"pull", "pull_reply"}),
-        ("mxwire help plug", {"plugin"}),
-        ("mxwire help fil", {"filter"}),
-        ("mxwire help plugin ins", {"install"}),
-        ("mxwire doctor --profile nat", {"native-mx"}),
-        ("mxwire replay x.pcap --simulate nat", {"native-mx"}),
-    ],
-)
+@pytest.mark.parametrize(("line", "some"), examples(__file__, "completed-values.txt"))
 def test_values_are_offered(line, some):
     begun = line.split(" ")[-1]
     found = values(line)
-    assert some <= set(found)
+    assert set(some.split()) <= set(found)
     assert all(each.lower().startswith(begun.lower()) for each in found)
 
 
@@ -212,34 +175,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-TYPED = [
-    ("mxwire decode captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
-    ("mxwire merge captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
-    ("mxwire follow 3 captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
-    ("mxwire decode captures/a\t", "captures/a\\ name.pcap"),
-    ("mxwire stats --plot=captures/mxoe-o\t", "--plot=captures/mxoe-other.pcap"),
-    ("mxwire decode --to captures/mxoe-o\t", "captures/mxoe-other.pcap"),
-    ("mxwire interop --html capt\t", "captures/"),
-    ("mxwire interop capt\t", "captures/"),
-    ("mxwire scenario run capt\t", "captures/"),
-    ("mxwire deco\t", "mxwire decode "),
-    ("mxwire decode --type RN\t", "RNDV"),
-    ("mxwire decode --type=RN\t", "--type=RNDV"),
-    ("mxwire decode --dialect omx:9\t", "omx:9000"),
-    ("mxwire decode --fields frame,lib_s\t", "frame,lib_seqnum"),
-    ("mxwire diagnose --explain zombie\t", "zombie-pull"),
-    ("mxwire scenario show connect/bad-k\t", "connect/bad-key"),
-    ("mxwire help plugin unin\t", "uninstall"),
-    ("mxwire decode --flag early_re\t", "early_re_request"),
-    ("mxwire stats --where total_l\t", "total_length"),
-    ("mxwire messages --where 'type == RN\t", "DV'"),
-    ('mxwire messages --where "type == TINY or type == RN\t', 'DV"'),
-    ("mxwire decode --where 'role in (data, rep\t", "(data, reply"),
-    ("mxwire capture --where 'length > 3 and not flags.dup\t", "licate'"),
-    ("mxwire messages --where='type == RN\t", "DV'"),
-]
-
-
 @pytest.fixture(scope="module")
 def bash(files: Path) -> Iterator[Terminal]:
     shell = Terminal(["bash", "--norc", "--noprofile", "-i"], 'eval "$(_MXWIRE_COMPLETE=bash_source mxwire)"', files)
@@ -257,7 +192,7 @@ def zsh(files: Path) -> Iterator[Terminal]:
 
 def completes(shell: Terminal, typed: str, completed: str) -> None:
     try:
-        shell.send(typed)
+        shell.send(f"{typed}\t")
         shell.until(completed)
     finally:
         shell.send("\x15")
@@ -266,40 +201,19 @@ def completes(shell: Terminal, typed: str, completed: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize(("typed", "completed"), TYPED, ids=[typed for typed, _ in TYPED])
+@pytest.mark.parametrize(("typed", "completed"), examples(__file__, "completed-by-bash.txt"))
 def test_bash_completes(bash, typed, completed):
     completes(bash, typed, completed)
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("mxwire decode captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
-        ("mxwire stats --plot=captures/mxoe-o\t", "--plot=captures/mxoe-other.pcap"),
-        ("mxwire decode --type RN\t", "RNDV"),
-        ("mxwire decode --type=RN\t", "--type=RNDV"),
-        ("mxwire decode --dialect omx:9\t", "omx:9000"),
-        ("mxwire scenario show connect/bad-k\t", "connect/bad-key"),
-        ("mxwire decode --where 'type == RN\t", "type == RNDV"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "completed"), examples(__file__, "completed-by-zsh.txt"))
 def test_zsh_completes(zsh, typed, completed):
     completes(zsh, typed, completed)
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("mxwire dec", "decode\tEvery frame: one line, all fields, JSON, columns or a table"),
-        ("mxwire decode captures/mxoe-ev", "captures/mxoe-every-type.pcap"),
-        ("mxwire decode --type RN", "RNDV"),
-        ("mxwire decode --type=RN", "--type=RNDV"),
-        ("mxwire decode --dialect omx:9", "omx:9000"),
-        ("mxwire scenario show connect/bad-k", "connect/bad-key"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "completed"), examples(__file__, "completed-by-fish.txt"))
 def test_fish_completes(files, typed, completed):
     script = f"_MXWIRE_COMPLETE=fish_source mxwire | source; complete -C '{typed}'"
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(files), "LC_ALL": "C.UTF-8"}

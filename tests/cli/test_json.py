@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,45 +25,9 @@ YEAR_2001 = 10**18
 """Nanoseconds since 1970: no duration is that long."""
 
 ONE_CELL = ["interop", "--implementation", "open-mx-1.5", "--case", "size-tiny", "--impairment", "none"]
-OFFLINE: list[list[object]] = [
-    ["decode", EVERY_TYPE],
-    ["decode", "-v", "--frames", "1-20", EVERY_TYPE],
-    ["decode", "--fields", "length", EVERY_TYPE],
-    ["info", EVERY_TYPE],
-    ["info", EVERY_TYPE, LOSSY],
-    ["messages", LOSSY],
-    ["messages", EVERY_TYPE, LOSSY],
-    ["messages", "--by", "conversation", LOSSY],
-    ["follow", "--message", 1, LOSSY],
-    ["follow", "--frame", 428, LOSSY],
-    ["extract", "--message", 1, "-w", "data", EVERY_TYPE],
-    ["stats", LOSSY],
-    ["verify", LOSSY],
-    ["diagnose", LOSSY],
-    ["diagnose", "--list"],
-    ["diagnose", "--explain", "zombie-pull"],
-    ["merge", EVERY_TYPE, "copy.pcap"],
-    ["compat", EVERY_TYPE],
-    ["formats"],
-    ["formats", "PULL"],
-    ["formats", "--fields"],
-    ["rules"],
-    ["rules", "R-SEQ"],
-    ["help"],
-    ["help", "decode"],
-    ["simulate", "--messages", 3],
-    ["simulate", "--seeds", "0-1", "--messages", 3, "--jobs", 1],
-    ["scenario", "list", "connect"],
-    ["scenario", "show", "connect/bad-key"],
-    ["scenario", "check", "connect"],
-    ["scenario", "run", "connect/bad-key"],
-    ["interop", "--list"],
-    [*ONE_CELL, "--report", "r"],
-    ["interop", "diff", "recorded", "recorded"],
-    ["plugin", "path"],
-    ["plugin", "build"],
-    ["replay", "--dry-run", EVERY_TYPE],
-    ["replay", LOSSY, "--as", "52:54:00:0a:00:01", "--simulate", "open-mx"],
+OFFLINE = [
+    [{"EVERY": EVERY_TYPE, "LOSSY": LOSSY}.get(word, word) for word in line.split()]
+    for line in Path(__file__).with_name("json-calls.txt").read_text().splitlines()
 ]
 
 

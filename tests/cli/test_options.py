@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -15,74 +17,10 @@ from mxwire.cli.main import cli
 from mxwire.cli.options import SharedOption
 from mxwire.report.terminal import COLOUR_CHOICES
 
-MEANINGS = {
-    "--by": r"^List .* or ",
-    "--over": r"^Carriers, separated by commas",
-    "--pair": r"hosts",
-    "--coalescing": r"\b([Ii]nterval|interrupts)\b",
-    "--count": r"^Stop (after|when) N\b",
-    "--delay": r"\b[Dd]elays?\b|^Transit time of a frame",
-    "--dialect": r"\b[Dd]ialect\b",
-    "--duration": r"\bS seconds\b",
-    "--endpoint": r"\b[Ee]ndpoint\b",
-    "--ethertype": r"^EtherType (that|of) MXoE",
-    "--html": r"^Write a site to DIR: ",
-    "--interface": r"\binterface\b",
-    "--interval": r"\bper S seconds\b|^Seconds between ",
-    "--json": r"^(JSON Lines: |(Print .*)?[Oo]ne JSON object|Print .* as one JSON object)",
-    "--judge": r"^Check all frames .*against the rules",
-    "--junit": r"^Write JUnit XML to FILE: one suite per ",
-    "--key": r"^Key of the endpoint\.",
-    "--largest": r"^Longest message\.",
-    "--list": r"^List ",
-    "--match": r"\b[Mm]atch info\b",
-    "--message": r"\b[Mm]essages?\b.*number",
-    "--name": r"^Name of the (local|played) host\.",
-    "--plot": r"\bdraw\b",
-    "--profile": r"^Implementations? (to imitate|of the hosts)\b",
-    "--rate": r"^Frames \(50000/s\) or bits \(1Gbit/s\) per second",
-    "--rounds": r"^Rounds\b",
-    "--seed": r"^Random seed\b",
-    "--sizes": r"^Lengths of the (frames|messages)\b",
-    "--sort": r"^Order of the pairs, largest first",
-    "--target": r"\blive host, like alpha:0, or an address\b",
-    "--timeout": r"\b[Ss]econds (of|to|without) ",
-    "--verbose": r"^Also print ",
-    "--via": r"AF_PACKET.*AF_XDP",
-    "--write": r"^Write .* to FILE\b",
-}
-"""A pattern of all help texts of an option that has several: one meaning in the words of several commands."""
-
-LETTERS = {
-    "-W": "ping's wait, tcpdump's file count, omx_perf's warm-up",
-    "-s": "tcpdump's snap length, omx_perf's slave",
-    "-v": "omx_perf's, which has no long names",
-    "-w": "write, and omx_perf's wait",
-}
-"""Letters that other programs have made familiar with other meanings; their long names differ."""
-
-OTHER_TYPES = {
-    "--coalescing": "studies take several, with units",
-    "--delay": "studies take units, and some take several",
-    "--html": "studies check the folder before they measure",
-    "--sizes": "line-rate tests take lengths of frames, studies those of messages",
-    "--dialect": "formats shows one family, or both",
-    "--endpoint": "replay maps several, serve opens several",
-    "--ethertype": "a link sends and receives one EtherType",
-    "--message": "commands about one message take one number, filters ranges",
-}
-"""Options that take other values in some commands, with the same meaning."""
-
-OTHER_MEANINGS = {
-    "--as": "replay plays a host of the capture, measurements print the format of another benchmark",
-    "--blocks": "incast limits the blocks of a sender, a study sets the frames of a block",
-    "--mtu": "simulate draws periods in which long frames do not pass, studies set the MTU of a link",
-    "--quick": "info does not follow messages, studies have few and short rounds",
-    "-d": "perf names a live host, a study the address of the machine that serves",
-    "--frame": "follow and extract choose a frame of a capture, line-rate tests the packet to send",
-    "--fields": "decode chooses fields, formats lists those that can be chosen",
-    "--to": "analyses write a table to a file, line-rate tests send frames to a sink",
-}
+TABLES = tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
+MEANINGS, LETTERS, OTHER_TYPES, OTHER_MEANINGS = (
+    TABLES[each] for each in ("meanings", "letters", "other_types", "other_meanings")
+)
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:

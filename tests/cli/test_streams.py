@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,6 @@ from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT
 from tests.forked import fork_server
 
 LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
-ALPHA = "52:54:00:0a:00:01"
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class Case:
     code: int = 0
     binary: bool = False
     """Its output is refused by a terminal."""
-    writes: tuple[str, ...] = field(default=())
-    """Files that it makes, to be taken away before the next run."""
+    writes: str = ""
+    """A file that it makes, to be taken away before the next run."""
 
     @property
     def streams(self) -> bool:
@@ -47,74 +46,16 @@ class Case:
         return lines or (name in ("verify", "simulate") and "--json" in options)
 
 
-def case(text: str, *, bar: bool = False, code: int = 0, binary: bool = False, writes: tuple[str, ...] = ()) -> Case:
-    names = {"EVERY": EVERY_TYPE, "LOSSY": LOSSY}
-    return Case(tuple(str(names.get(each, each)) for each in text.split()), bar, code, binary, writes)
+def case(line: str) -> Case:
+    """A call, behind its particulars and a colon: ``bar``, ``code=N``, ``binary``, ``writes=FILE``."""
+    particulars, _, call = line.rpartition(": ")
+    names = {"EVERY": str(EVERY_TYPE), "LOSSY": str(LOSSY)}
+    arguments = tuple(names.get(each, each) for each in call.split())
+    fields = dict(each.partition("=")[::2] for each in particulars.split())
+    return Case(arguments, "bar" in fields, int(fields.get("code", 0)), "binary" in fields, fields.get("writes", ""))
 
 
-CASES = {
-    "decode": (
-        case("decode EVERY", bar=True),
-        case("decode -v --frames 1-20 EVERY", bar=True),
-        case("decode --json EVERY LOSSY", bar=True),
-        case("decode --fields frame,type,length EVERY", bar=True),
-        case("decode --type RNDV LOSSY", bar=True),
-        case("decode --to frames.csv EVERY", bar=True, writes=("frames.csv",)),
-    ),
-    "info": (case("info EVERY LOSSY", bar=True), case("info --json EVERY", bar=True)),
-    "messages": (
-        case("messages EVERY LOSSY", bar=True),
-        case("messages --json LOSSY", bar=True),
-        case("messages --by conversation EVERY", bar=True),
-        case("messages --to messages.csv LOSSY", bar=True, writes=("messages.csv",)),
-    ),
-    "follow": (
-        case("follow --message 1 LOSSY", bar=True),
-        case("follow 1 LOSSY", bar=True),
-        case("follow --frame 428 LOSSY", bar=True),
-    ),
-    "extract": (
-        case("extract --message 5 -w - EVERY", bar=True),
-        case("extract --message 5 -w data EVERY", bar=True, writes=("data",)),
-        case("extract 5 EVERY -w data", bar=True, writes=("data",)),
-        case("extract --frame 41 EVERY -w -", bar=True),
-    ),
-    "stats": (case("stats LOSSY", bar=True),),
-    "verify": (
-        case("verify EVERY LOSSY", bar=True),
-        case("verify --json LOSSY", bar=True),
-        case("verify --junit /dev/null EVERY", bar=True),
-    ),
-    "report": (case("report LOSSY --html report --force --json", bar=True),),
-    "diagnose": (case("diagnose LOSSY", bar=True, code=1), case("diagnose --json LOSSY", bar=True, code=1)),
-    "merge": (
-        case("merge one.pcap other.pcap", bar=True),
-        case("merge one.pcap other.pcap -w -", bar=True, binary=True),
-        case("merge one.pcap other.pcap -w both.pcapng --json", bar=True, writes=("both.pcapng",)),
-    ),
-    "compat": (case("compat EVERY", bar=True),),
-    "formats": (case("formats"), case("formats --diagram"), case("formats PULL --json")),
-    "rules": (case("rules"), case("rules R-ACK-06 --json")),
-    "config": (case("config"),),
-    "help": (case("help decode"), case("help filter")),
-    "simulate": (
-        case("simulate --messages 8", bar=True),
-        case("simulate --seeds 0-2 --jobs 1", bar=True),
-        case("simulate --seeds 0-3 --jobs 2 --json", bar=True),
-        case("simulate --exhaustive 1 --workload tiny --jobs 1", bar=True),
-    ),
-    "scenario": (case("scenario list"), case("scenario show connect/bad-key"), case("scenario run connect")),
-    "interop": (
-        case("interop --list"),
-        case("interop --implementation open-mx-1.5 --case connect --jobs 1", bar=True),
-    ),
-    "plugin": (case("plugin path"),),
-    "top": (case("top --once LOSSY"), case("top --once --json EVERY")),
-    "replay": (
-        case("replay EVERY --dry-run"),
-        case(f"replay LOSSY --as {ALPHA} --simulate open-mx --json", bar=True),
-    ),
-}
+CASES = [case(line) for line in Path(__file__).with_name("streams.txt").read_text().splitlines()]
 ON_AN_INTERFACE = frozenset(
     {
         *("agent", "watch", "discover", "ping", "capture", "serve", "send", "receive", "perf", "ss", "doctor"),
@@ -128,8 +69,9 @@ WITH_A_BUILD = frozenset({"library", "run"})
 
 
 def test_every_command_is_tried():
-    assert set(CASES) | ON_AN_INTERFACE | WITH_A_BUILD == set(COMMANDS)
-    assert (ON_AN_INTERFACE | WITH_A_BUILD).isdisjoint(CASES)
+    tried = {each.arguments[0] for each in CASES}
+    assert tried | ON_AN_INTERFACE | WITH_A_BUILD == set(COMMANDS)
+    assert (ON_AN_INTERFACE | WITH_A_BUILD).isdisjoint(tried)
 
 
 @dataclass(frozen=True)
@@ -141,8 +83,8 @@ class Ran:
 
 def run(tried: Case, folder: Path, *, out: Stream, err: Stream, **variables: str) -> Ran:
     """Run a command with a bar for whatever length, and with more ``variables`` of the environment."""
-    for each in tried.writes:
-        (folder / each).unlink(missing_ok=True)
+    if tried.writes:
+        (folder / tried.writes).unlink(missing_ok=True)
     environment = os.environ | {"COLUMNS": "400", "TERM": "xterm-256color", "NO_COLOR": "1"} | variables
     nothing = os.open(os.devnull, os.O_RDONLY)
     constants = {"mxwire.cli.progress.SHOWN_FROM_BYTES": 0}
@@ -167,10 +109,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tried() -> Iterator[object]:
-    for cases in CASES.values():
-        for each in cases:
-            words = (Path(word).name if word.startswith(str(ROOT)) else word for word in each.arguments)
-            yield pytest.param(each, id=" ".join(words))
+    for each in CASES:
+        words = (Path(word).name if word.startswith(str(ROOT)) else word for word in each.arguments)
+        yield pytest.param(each, id=" ".join(words))
 
 
 @pytest.mark.parametrize("each", list(tried()))

@@ -5,7 +5,9 @@ The logs are those of the recordings; the numbers here are from them, where the 
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -17,42 +19,9 @@ from tests.conformance.words import pattern
 
 SUCCESS, TRUNCATED, CANCELLED = Status.SUCCESS, Status.MESSAGE_TRUNCATED, Status.CANCELLED
 RECEIVED = {
-    "burst B": {SUCCESS: 74},
-    "cancel B": {SUCCESS: 2, CANCELLED: 3},
-    "connect B": {SUCCESS: 1},
-    "connect-cross A": {SUCCESS: 3},
-    "connect-cross B": {SUCCESS: 3},
-    "early real": {SUCCESS: 13},
-    "echo-checksum-debug A": {SUCCESS: 15},
-    "echo-checksum-debug B": {SUCCESS: 15},
-    "echo-pattern A": {SUCCESS: 22},
-    "echo-pattern B": {SUCCESS: 22},
-    "lossy-1M A": {SUCCESS: 1},
-    "lossy-1M B": {SUCCESS: 1},
-    "many B": {SUCCESS: 12},
-    "many-small B": {SUCCESS: 20},
-    "medium-pipeline11 real": {SUCCESS: 5},
-    "nack-mcp-closed B": {Status.REMOTE_ENDPOINT_CLOSED: 1},
-    "nack-mcp-rdmawin B": {SUCCESS: 14},
-    "nack-mcp-session B": {Status.REMOTE_ENDPOINT_BAD_SESSION: 1},
-    "no-reverse-connect A": {SUCCESS: 5, Status.REMOTE_ENDPOINT_BAD_SESSION: 1},
-    "no-reverse-connect B": {SUCCESS: 6},
-    "pingpong-small-medium A": {SUCCESS: 48},
-    "pingpong-small-medium B": {SUCCESS: 48},
-    "pingpong-sync A": {SUCCESS: 12},
-    "pingpong-sync B": {SUCCESS: 12},
-    "receiver-killed B": {CANCELLED: 1},
-    "resends-exhausted B": {SUCCESS: 3, Status.REMOTE_RDMA_WINDOW_BAD_ID: 1},
-    "rndv-offset real": {SUCCESS: 5},
-    "stopped-receiver B": {SUCCESS: 4},
-    # The two large messages among them end as successes with the shorter length (R-MEA-18).
-    "truncated B": {TRUNCATED: 4, SUCCESS: 2},
-    "unexpected B": {SUCCESS: 6},
-    "uninit A": {SUCCESS: 14},
-    "uninit B": {SUCCESS: 14},
-    "vect B": {SUCCESS: 6},
+    host: {Status[status]: count for status, count in statuses.items()}
+    for host, statuses in tomllib.loads(Path(__file__).with_name("received.toml").read_text(encoding="utf-8")).items()
 }
-"""The results of the receives of each host that ended."""
 
 RECEIVING = [
     pytest.param(case, id=f"{case.capture}-{case.host}") for case in CASES if f"{case.subject} {case.host}" in RECEIVED

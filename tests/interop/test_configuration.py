@@ -11,6 +11,7 @@ from mxwire.interop.configuration import read_configuration
 from mxwire.interop.live_matrix import plan
 from mxwire.interop.matrix import CellSelection
 from tests.cli.support import ROOT
+from tests.examples import examples
 
 EXAMPLES = ROOT / "examples"
 PAIR = '[left]\ninterface = "a"\n[right]\ninterface = "b"\n'
@@ -72,52 +73,9 @@ def test_a_program_answers_as_its_role_unless_the_file_differs(tmp_path):
     assert (found.programs["echo"].answer, found.programs["perf"].answer) == ("length", "content")
 
 
-PROGRAM = EXTERNAL + '[[external.program]]\nrole = "echo"\nstart = "x"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("left = 3", "left: 3 is not a table: [left]"),
-        ("", "left: is missing: give a table: [left]"),
-        ("x = [", "not TOML: "),
-        ('[left]\ninterface = "a"\n', "right: is missing: give [right] with an interface, or [[external]] hosts"),
-        ('[left]\ninterface = ""\n', "left.interface: is empty"),
-        ("[left]\ninterface = 3\n", "left.interface: 3 is not a text"),
-        ('[left]\ninterface = "a"\nmtu = 3\n', "left.mtu: unknown key"),
-        ("colour = 3\n" + PAIR, "colour: unknown key"),
-        ("mtu = 3\n" + PAIR, "mtu: 3 is not between 576 and 65535"),
-        ("mtu = true\n" + PAIR, "mtu: True is not a number"),
-        ("make = true\n" + PAIR, "make: needs left.namespace and right.namespace"),
-        ('implementations = ["y"]\n' + PAIR, "implementations: unknown implementation 'y'"),
-        ("implementations = [3]\n" + PAIR, "implementations: 3 is not a name"),
-        ('cases = ["y"]\n' + PAIR, "cases: unknown case 'y'"),
-        ('impairments = ["y"]\n' + PAIR, "impairments: unknown impairment 'y'"),
-        ("external = [3]\n" + PAIR, "external: must be written as [[external]]"),
-        (EXTERNAL + 'dialect = "z"\n', "external[1].dialect: no dialect 'z'"),
-        (EXTERNAL + 'address = "z"\n', "external[1].address: "),
-        ('[left]\ninterface = "a"\n[[external]]\nname = "x"\n', "external[1].host: is missing"),
-        ('[left]\ninterface = "a"\n[[external]]\nname = "x/y"\nhost = "x"\n', "external[1].name: 'x/y': has no slash"),
-        (EXTERNAL + '[[external]]\nname = "x"\nhost = "y"\n', "external: two hosts are called x"),
-        (PROGRAM.replace("echo", "ping"), "external[1].program[1].role: 'ping' is not one of nothing, echo, "),
-        (PROGRAM + 'answer = "x"\n', "external[1].program[1].answer: 'x' is not one of content, length"),
-        (
-            PROGRAM.replace("echo", "sink") + 'answer = "length"\n',
-            "external[1].program[1].answer: a program for 'sink' does not answer",
-        ),
-        (PROGRAM + 'by = "mail"\n', "external[1].program[1].by: 'mail' is not one of command, ssh, serial, hand"),
-        (
-            PROGRAM + 'stop = "kill \'it"\n',
-            'external[1].program[1].stop: "kill \'it" is not a command line: No closing',
-        ),
-        (PROGRAM + 'by = "ssh"\n', "external[1].program[1].target: is missing"),
-        (PROGRAM + 'by = "serial"\n', "external[1].program[1].device: is missing"),
-        (PROGRAM + "endpoint = 256\n", "external[1].program[1].endpoint: 256 is not between 0 and 255"),
-        (PROGRAM + PROGRAM[len(EXTERNAL) :], "external[1].program[2].role: there are two programs for 'echo'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), examples(__file__, "configuration-mistakes.txt"))
 def test_a_mistake_is_reported_with_file_and_key(tmp_path, text, why):
-    path = written(tmp_path, text)
+    path = written(tmp_path, f"{text}\n".replace("PAIR\n", PAIR).replace("EXTERNAL\n", EXTERNAL))
     with pytest.raises(MxwireError) as error:
         read_configuration(path)
     assert str(error.value).startswith(f"{path}: {why}")

@@ -23,6 +23,7 @@ from mxwire.scenarios.steps import (
 )
 from mxwire.scenarios.vocabulary import FRAME, PACKETS, fields_of
 from mxwire.wire.packets import FRAME_CLASSES
+from tests.examples import examples
 
 HEAD = "title: A test\n"
 
@@ -77,66 +78,9 @@ def test_blocks_are_made_by_indentation() -> None:
     assert [len(each) for each in either.branches] == [2, 1] and len(order.body) == 2
 
 
-ERRORS = [
-    ("> TYNY", "2:3", "unknown packet TYNY: did you mean TINY?"),
-    ("> TINY lenght=5", "2:8", "TINY has no field lenght: did you mean length?"),
-    ("> TINY length=5 length=6", "2:17", "length is given twice"),
-    ("> TINY data=5", "2:8", "data needs bytes, and the value is not"),
-    ('> TINY length="5"', "2:8", "length needs a number, and the value is not"),
-    ("< TINY length=$x+1", "2:15", "$x has no value yet: nothing before this line binds it"),
-    ("< TINY length=$a\n> TINY length=$b", "3:15", "nothing before this line binds it: use $a"),
-    ("> CONNECT_REQUEST as $r\n< CONNECT_REPLY connect_seqnum=$r.conect_seqnum", "3:32", "has no field conect_seqnum"),
-    ("> TINY length=sesion", "2:15", "unknown word sesion: did you mean session"),
-    ("> TINY length=patern(5)", "2:15", "unknown function patern: did you mean pattern or part?"),
-    ("> TINY length=min(5)", "2:15", "min takes 2 values"),
-    ("> TINY length=(5", "2:17", "expected ')', found the end of the line"),
-    ("> TINY length", "2:14", "expected '=' after length, found the end of the line"),
-    ('> TINY data="abc', "2:13", "a text without its closing quote"),
-    ('> TINY data="\\q"', "2:13", "\\q is not an escape"),
-    ("> TINY length=5 ;", "2:17", "';' is not valid here"),
-    ("< TRUC within 20", "2:15", "expected a time after 'within', like 20ms, found '20'"),
-    ("< TRUC inside 20ms", "2:8", "times are given with within and after, not with inside"),
-    ("< TRUC after 20ms within 10ms", "2:1", "'within' ends before 'after'"),
-    ("< nothing", "2:10", "expected 'for', found the end of the line"),
-    ("< nothing for 5", "2:15", "expected a time after 'for', like 20ms, found '5'"),
-    ("! recieve", "2:3", "applications cannot recieve: did you mean receive?"),
-    ("! receive size=5", "2:11", "receive does not take size"),
-    ("! cancel", "2:9", "expected a value to cancel like $first"),
-    ("? counter x=1", "2:3", "unknown subject counter: did you mean counters?"),
-    ("? counters drop_bad=1", "2:12", "counters has no drop_bad: did you mean"),
-    ("! receive as $r\n? $r", "3:5", "a condition is needed, like status=success"),
-    ("? $r done=1", "2:1", "$r has no value yet"),
-    ("> @other TINY", "2:1", "unknown tester other"),
-    ("HELLO", "2:1", "a step cannot begin with 'HELLO'"),
-    ("wait 2h", "2:6", "'2h' is not a number, nor a time like 20ms"),
-    ("wait 5", "2:6", "expected a time to wait, like 20ms"),
-    ("let $a.b = 5", "2:5", "names have no dot"),
-    ("  > TINY", "2:3", "this line is indented, but no block is open"),
-    ("\t> TINY", "2:2", "indentation with a tab: use spaces"),
-    ("burst:\n> TINY", "2:1", "this block has no steps: indent them below it"),
-    ("burst:\n  < TINY", "3:3", "a burst may only contain frames that are sent"),
-    ("any order:\n  > TINY", "3:3", "'any order' may only contain frames that are expected (<)"),
-    ("either:\n  < TINY", "2:1", "'either:' needs an 'or:' after it"),
-    ("either:\n  > TINY\nor:\n  < TINY", "3:3", "each branch must begin with the frame (<) that selects it"),
-    ("or:\n  < TINY", "2:1", "'or:' has no 'either:' before it"),
-    ("repeat 3:\n    > TINY\n  > TINY", "4:3", "the indentation matches no block above"),
-    ("rule: R-ACK-01\n> TINY", "2:1", "the head has no key 'rule': did you mean rules?"),
-    ("rules: R-ACK-99\n> TINY", "2:8", "unknown rule R-ACK-99: did you mean R-ACK-09"),
-    ("dialects: mxoe, mx\n> TINY", "2:17", "unknown dialect 'mx': did you mean omx or mxoe?"),
-    ("connected: twice\n> TINY", "2:12", "'twice' is not one of no, once, both"),
-    ("host: resends=3\n> TINY", "2:7", "hosts have no setting resends"),
-    ("host: defects=D-99\n> TINY", "2:7", "hosts have no defect D-99"),
-    ("host: hz=fast\n> TINY", "2:7", "hz needs a number, yes, no or default, not 'fast'"),
-    ("within: soon\n> TINY", "2:9", "'soon' is not a time: write it like 100ms"),
-    ("tester: b host=x\n> TINY", "2:11", "'host=x' is not a property of a tester"),
-    ("within: 5ms\nwithin: 6ms\n> TINY", "3:1", "'within' is given twice"),
-    ("> TINY length=" + "(" * 60, "2:", "nested brackets"),
-    ("> TINY length=" + "9" * 60, "2:15", "a number has at most 40 digits"),
-]
-
-
-@pytest.mark.parametrize(("text", "place", "words"), ERRORS, ids=[each[0][:40] for each in ERRORS])
-def test_an_error_has_its_place_and_text(text: str, place: str, words: str) -> None:
+@pytest.mark.parametrize(("text", "answer"), examples(__file__, "mistakes.txt"), ids=lambda each: each[:40])
+def test_an_error_has_its_place_and_text(text: str, answer: str) -> None:
+    place, words = answer.split(" ", 1)
     with pytest.raises(ScriptError) as caught:
         parse(HEAD + text, "a.mxs")
     first, line, caret = str(caught.value).split("\n")
@@ -155,29 +99,7 @@ def test_a_scenario_needs_a_title_and_steps() -> None:
         parse("#" * (1 << 21))
 
 
-WRONG_WHEN_PLAYED = [
-    ("> TINY length=0x10000", "TINY cannot be built"),
-    ('> TINY dst_mac=hex("00")', "TINY cannot be built"),
-    ("> PULL_REPLY", "the host has pulled nothing"),
-    ("> CONNECT_REPLY", "there is no request to reply to"),
-    ("> NOTIFY", "the host has announced no message"),
-    ("> TINY lib_seqnum=5/0", "division by 0"),
-    ("> TINY length=index", "index is not known yet"),
-    ("> TINY cut=3", "frames have 14 to 65535 bytes"),
-    ("> TINY at(70)=1", "the frame has 60 bytes: no room at 70 for 1"),
-    ("repeat 200000:\n  > TINY", "not between 0 and 100000"),
-    ("repeat 5000 as $i:\n  repeat 5000 as $j:\n    let $k = $i", "not between 0 and 100000"),
-    ("burst:\n  repeat 2:\n    repeat 99999:\n      > TINY", "not between 0 and 100000"),
-    ("let $x = 5\n> TINY length=$x.length", "$x.length has no value yet"),
-    ("> TINY data=zeros(99999999)", "zeros cannot be computed: the length 99999999 is not between 0 and"),
-    ('> TINY data=hex("zz")', "hex cannot be computed"),
-    ("> TINY length=size(5)", "size needs bytes here"),
-    ("! send data=5", "bytes are needed here"),
-    ('! receive length="five"', "a number is needed here"),
-]
-
-
-@pytest.mark.parametrize(("text", "words"), WRONG_WHEN_PLAYED, ids=[each[0] for each in WRONG_WHEN_PLAYED])
+@pytest.mark.parametrize(("text", "words"), examples(__file__, "mistakes-when-played.txt"))
 def test_errors_at_run_time_are_reported_too(text: str, words: str) -> None:
     with pytest.raises(ScriptError, match=r"^<text>:\d+:\d+: ") as caught:
         run_simulated(parse(HEAD + text))
