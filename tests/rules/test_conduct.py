@@ -126,7 +126,7 @@ def test_resent_in_time_with_the_present_acknowledgement():
 
 @pytest.mark.rule("R-SEQ-03")
 def test_the_requested_session_number_may_increase_by_one_at_any_time():
-    on = Stage()
+    on = Testbed()
     on.send(on.b.request(target_recv_seqnum_start=0x4001))
     on.send(on.b.request(target_recv_seqnum_start=0x8001), after_ms=200)
     assert quiet(on)
@@ -134,7 +134,7 @@ def test_the_requested_session_number_may_increase_by_one_at_any_time():
 
 @pytest.mark.rule("W-5")
 def test_a_host_that_has_taught_two_indexes_may_have_taught_others_before_the_capture():
-    on = Stage(vantage=CAPTURE).connect()
+    on = Testbed(vantage=CAPTURE).connect()
     on.send(on.b.query(src_dst_peer_index=9), on.a.tiny(dst_src_peer_index=5), after_ms=100)
     assert quiet(on)
 
