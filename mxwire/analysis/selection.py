@@ -54,7 +54,7 @@ _UNKNOWN: Final = -1
 
 
 @dataclass(slots=True)
-class _Party:
+class _SelectedParty:
     """A host of a selection, and perhaps one of its endpoints."""
 
     choice: HostChoice
@@ -69,9 +69,9 @@ class _Party:
 class Selection:
     """Criteria for frames and messages; None, or nothing in a collection, for no limit. Use :meth:`of`."""
 
-    hosts: tuple[_Party, ...] = ()
+    hosts: tuple[_SelectedParty, ...] = ()
     """Hosts, at least one of which sends or receives the frame."""
-    pair: tuple[_Party, _Party] | None = None
+    pair: tuple[_SelectedParty, _SelectedParty] | None = None
     """Two hosts, between which a frame passes in either direction."""
     endpoint: int | None = None
     """Number of the source or destination endpoint."""
@@ -171,7 +171,7 @@ class Selection:
         return bool(self.kinds) or self.match is not None or self.messages is not None
 
     @property
-    def _parties(self) -> tuple[_Party, ...]:
+    def _parties(self) -> tuple[_SelectedParty, ...]:
         return (*self.hosts, *(self.pair or ()))
 
     @property
@@ -211,8 +211,8 @@ class Selection:
                     raise
                 return frozenset()
 
-        def found(party: _Party) -> _Party:
-            return _Party(party.choice, addresses(party.choice.host))
+        def found(party: _SelectedParty) -> _SelectedParty:
+            return _SelectedParty(party.choice, addresses(party.choice.host))
 
         if self.where is not None:
             self.where.resolve(addresses)
@@ -277,7 +277,7 @@ class Selection:
         sides = decoded.located.source, decoded.located.destination
         ends = _endpoints(decoded, marks) if self._selects_endpoints else sides
 
-        def holds(party: _Party, side: int) -> NDArray[np.bool_]:
+        def holds(party: _SelectedParty, side: int) -> NDArray[np.bool_]:
             mask = np.isin(sides[side], np.array(list(party.addresses), np.uint64))
             return mask if party.choice.endpoint is None else mask & (ends[side] == party.choice.endpoint)
 
@@ -324,7 +324,7 @@ class Selection:
     def takes_host(self, address: int, endpoint: int | None = None) -> bool:
         """Return True if a host meets the criteria for hosts; an ``endpoint`` of None stands for any."""
 
-        def is_one(parties: Iterable[_Party]) -> bool:
+        def is_one(parties: Iterable[_SelectedParty]) -> bool:
             return any(
                 address in each.addresses and (endpoint is None or each.choice.endpoint in (None, endpoint))
                 for each in parties
@@ -482,9 +482,9 @@ def _expression(text: str) -> FrameExpression:
     return FrameExpression(text)
 
 
-def _party(host: str | HostChoice) -> _Party:
+def _party(host: str | HostChoice) -> _SelectedParty:
     choice = host if isinstance(host, HostChoice) else host_choice(host)
-    return _Party(choice, frozenset() if choice.address is None else frozenset([choice.address]))
+    return _SelectedParty(choice, frozenset() if choice.address is None else frozenset([choice.address]))
 
 
 def _is_in(number: int, within: NumberRange) -> bool:

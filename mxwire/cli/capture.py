@@ -113,7 +113,7 @@ def command(options: CaptureOptions) -> None:
 
 
 @dataclass
-class _Tally:
+class _TypeTally:
     frames: int = 0
     bytes: int = 0
     dropped: int = 0
@@ -158,7 +158,7 @@ def _capture(options: CaptureOptions) -> None:
     comment = (
         f"mxwire {__version__} on {os.uname().nodename}, interface {interface.name} ({mac_text(interface.address)})"
     )
-    files, tally = RotatingWriter(options.rotation(comment), names), _Tally()
+    files, tally = RotatingWriter(options.rotation(comment), names), _TypeTally()
     with Tap.open(
         options.interface,
         ethertype=options.ethertype,
@@ -191,7 +191,7 @@ def _loop(
     tap: Tap,
     signals: EndSignals,
     files: RotatingWriter,
-    tally: _Tally,
+    tally: _TypeTally,
     names: dict[bytes, str],
 ) -> None:
     import numpy as np
@@ -231,7 +231,7 @@ def _loop(
         note(f"{options.interface}: {unannounced_text(selection.unannounced)}")
 
 
-def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, names: dict[bytes, str]) -> None:
+def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _TypeTally, names: dict[bytes, str]) -> None:
     seconds = time.monotonic() - tally.started
     if options.as_json:
         record = {

@@ -110,7 +110,7 @@ Taker = Callable[[_Found, Origin], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _SetAnswer:
     """The results of a capture from a worker."""
 
     start_ns: int | None
@@ -126,7 +126,7 @@ class _Answer:
         return [self.start_ns, [*self.names.items()], packed(self.found), self.notes, self.failed]
 
     @classmethod
-    def unpacked(cls, values: list[Any], _part: CapturePart) -> _Answer:
+    def unpacked(cls, values: list[Any], _part: CapturePart) -> _SetAnswer:
         """Undo :meth:`packed`."""
         from mxwire.analysis.host_names import HostNames
         from mxwire.report.result import unpacked
@@ -145,7 +145,9 @@ def _surveyed(decoding: DecodingOptions, bytes_: ByteRange) -> RangeSurvey | Non
     return survey(decoding.decoder(), bytes_)
 
 
-def _analysed(analysis: Analysis[Any], filters: FilterOptions, decoding: DecodingOptions, part: CapturePart) -> _Answer:
+def _analysed(
+    analysis: Analysis[Any], filters: FilterOptions, decoding: DecodingOptions, part: CapturePart
+) -> _SetAnswer:
     """Analyse a capture, or a part of it; runs in a worker."""
     from mxwire.analysis.host_names import HostNames
 
@@ -168,7 +170,7 @@ def _analysed(analysis: Analysis[Any], filters: FilterOptions, decoding: Decodin
     # Conversations form reference cycles, and commands collect cycles rarely, so the conversations of many captures
     # would stay in memory.
     gc.collect(1)
-    return _Answer(decoder.start_ns, names, found, collected, failed)
+    return _SetAnswer(decoder.start_ns, names, found, collected, failed)
 
 
 class CaptureSet:
@@ -260,7 +262,7 @@ class CaptureSet:
         decoding = self._decoding
         most = self._piece or sys.maxsize
         captures = [DividedCapture(each, most, decoding.decoder()) for each in self._captures]
-        codec = AnswerCodec(_Answer.packed, _Answer.unpacked)
+        codec = AnswerCodec(_SetAnswer.packed, _SetAnswer.unpacked)
         function = partial(_analysed, analysis, self._filters, decoding)
         with self._workers.campaign(sum(max(each.ranges, 1) for each in captures)) as campaign:
             for number, capture in enumerate(captures):
@@ -297,8 +299,8 @@ class CaptureSet:
         elif not capture.verified:
             notes.note(f"{file}: not divided among workers: {_UNDIVIDED}")
 
-    def _take(self, part: CapturePart, answer: _Answer | FatalPiece, take: Taker[Any]) -> None:
-        if not isinstance(answer, _Answer):
+    def _take(self, part: CapturePart, answer: _SetAnswer | FatalPiece, take: Taker[Any]) -> None:
+        if not isinstance(answer, _SetAnswer):
             self._note(part, [Note(f"{part.files[0]}: not analysed: {answer}")])
             self._failures.count += 1
             return

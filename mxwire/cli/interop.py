@@ -107,7 +107,7 @@ class _Unnamed(click.Context):
         return self.parent.command_path
 
 
-class _Matrix(Command):
+class _MatrixCommand(Command):
     context_class = _Unnamed
 
 
@@ -170,7 +170,7 @@ class InteropOptions:
         return None if chosen is None else Path(chosen)
 
 
-@command.command("run", cls=_Matrix, hidden=True)
+@command.command("run", cls=_MatrixCommand, hidden=True)
 @takes(InteropOptions)
 def run(options: InteropOptions) -> None:
     """Play the matrix."""

@@ -51,7 +51,7 @@ def replay_host(options: ReplayOptions) -> None:
     script = _script(options)
     endpoints, keys = _endpoints(options, script), _keys(options, script)
     with ExitStack() as stack:
-        testbed = _SimulatedTestbed(options, script) if options.simulate else _LiveTestbed(options, script, stack)
+        testbed = _VirtualReplay(options, script) if options.simulate else _LiveReplay(options, script, stack)
         actor = ReplayActor(
             script,
             testbed.address,
@@ -79,7 +79,7 @@ def replay_host(options: ReplayOptions) -> None:
         sys.exit(1)
 
 
-class _SimulatedTestbed:
+class _VirtualReplay:
     """A simulated host that acts as the recorded one did, in virtual time."""
 
     address, other = _ADDRESS, _OTHER
@@ -105,7 +105,7 @@ class _SimulatedTestbed:
         play_simulated(actor, self._node, self._application, watch.see)
 
 
-class _LiveTestbed:
+class _LiveReplay:
     """A live host on an Ethernet."""
 
     def __init__(self, options: ReplayOptions, script: ReplayScript, stack: ExitStack) -> None:

@@ -114,7 +114,7 @@ def _send_all(
     from mxwire.host.waits import PendingAcks
 
     post = endpoint.issend if options.synchronous else endpoint.isend
-    in_flight: deque[_Sent] = deque()
+    in_flight: deque[_SentMessage] = deque()
 
     def tick() -> None:
         shown.update(report.bytes + sum(_pulled(each.request) for each in in_flight))
@@ -129,7 +129,7 @@ def _send_all(
         tick()
 
     for name, data in messages:
-        in_flight.append(_Sent(name, post(partner, data, options.match), time.monotonic()))
+        in_flight.append(_SentMessage(name, post(partner, data, options.match), time.monotonic()))
         while len(in_flight) >= (1 if options.synchronous else _WINDOW):
             finish_oldest()
     while in_flight:
@@ -144,7 +144,7 @@ def _pulled(request: HostRequest[Status]) -> int:
     return 0 if region is None else min(region.requested, request.length)
 
 
-def _report_sent(report: TransferReport, sent: _Sent, status: Status) -> None:
+def _report_sent(report: TransferReport, sent: _SentMessage, status: Status) -> None:
     from mxwire.protocol import Status
 
     request = sent.request
@@ -170,7 +170,7 @@ def _report_sent(report: TransferReport, sent: _Sent, status: Status) -> None:
 
 
 @dataclass(slots=True)
-class _Sent:
+class _SentMessage:
     """A message in flight."""
 
     name: str

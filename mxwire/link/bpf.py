@@ -54,7 +54,7 @@ _CALL_NUMBERS: Final = {
 """Number of the system call by machine."""
 
 
-class _Command(IntEnum):
+class _BpfCommand(IntEnum):
     MAP_CREATE = 0
     MAP_LOOKUP_ELEMENT = 1
     MAP_UPDATE_ELEMENT = 2
@@ -100,7 +100,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 
-def _bpf(command: _Command, attributes: ctypes.Array[ctypes.c_char]) -> int:
+def _bpf(command: _BpfCommand, attributes: ctypes.Array[ctypes.c_char]) -> int:
     number = _CALL_NUMBERS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -195,22 +195,22 @@ class BpfMap(_KernelObject):
         Raises :class:`~mxwire.link.errors.LinkError` with the missing capability.
         """
         try:
-            made = _bpf(_Command.MAP_CREATE, _attributes("IIIII", kind, 4, value_bytes, entries, flags))
+            made = _bpf(_BpfCommand.MAP_CREATE, _attributes("IIIII", kind, 4, value_bytes, entries, flags))
         except OSError as error:
             raise _refusal("cannot create a BPF map", error, "CAP_BPF", "CAP_NET_ADMIN") from error
         return cls(made, value_bytes, entries)
 
     def update(self, key: int, value: bytes) -> None:
         """Set the value of a key. Raises LinkError if the map has no such key."""
-        self._element(_Command.MAP_UPDATE_ELEMENT, key, ctypes.create_string_buffer(value, self.value_bytes))
+        self._element(_BpfCommand.MAP_UPDATE_ELEMENT, key, ctypes.create_string_buffer(value, self.value_bytes))
 
     def lookup(self, key: int) -> bytes:
         """Return the value of a key. Raises LinkError if the map has no such key."""
         value = ctypes.create_string_buffer(self.value_bytes)
-        self._element(_Command.MAP_LOOKUP_ELEMENT, key, value)
+        self._element(_BpfCommand.MAP_LOOKUP_ELEMENT, key, value)
         return value.raw
 
-    def _element(self, command: _Command, key: int, value: ctypes.Array[ctypes.c_char]) -> None:
+    def _element(self, command: _BpfCommand, key: int, value: ctypes.Array[ctypes.c_char]) -> None:
         key_memory = ctypes.c_uint32(key)
         places = ctypes.addressof(key_memory), ctypes.addressof(value)
         try:
@@ -245,7 +245,7 @@ class BpfProgram(_KernelObject):
                 *(_XDP_PROGRAM, len(assembled) // 8, ctypes.addressof(instructions), ctypes.addressof(licence)),
                 *(level, len(log) if log is not None else 0, where, 0, flags, _NAME, 0, _XDP_ATTACHMENT),
             )
-            return _bpf(_Command.PROGRAM_LOAD, _attributes("IIQQIIQII16sII", *values))
+            return _bpf(_BpfCommand.PROGRAM_LOAD, _attributes("IIQQIIQII16sII", *values))
 
         try:
             return cls(attempt(0, None))
@@ -272,7 +272,7 @@ class BpfProgram(_KernelObject):
         mode = XdpMode(mode)
         try:
             made = _bpf(
-                _Command.LINK_CREATE,
+                _BpfCommand.LINK_CREATE,
                 _attributes("IIII", self.descriptor, index, _XDP_ATTACHMENT, _ATTACH_FLAGS[mode]),
             )
         except OSError as error:
@@ -303,7 +303,7 @@ class BpfProgram(_KernelObject):
             *(_LIVE_FRAMES, 0, batch),
         )
         try:
-            _bpf(_Command.PROGRAM_TEST_RUN, attributes)
+            _bpf(_BpfCommand.PROGRAM_TEST_RUN, attributes)
         except InterruptedError:
             raise
         except OSError as error:
@@ -362,7 +362,7 @@ class BpfAttachment(_KernelObject):
         info = ctypes.create_string_buffer(_INFO_BYTES)
         attributes = _attributes("IIQ", self.descriptor, len(info), ctypes.addressof(info))
         try:
-            _bpf(_Command.OBJECT_INFO, attributes)
+            _bpf(_BpfCommand.OBJECT_INFO, attributes)
         except OSError:
             return False
         return bool(struct.unpack_from("=I", info.raw, _INFO_INTERFACE)[0])

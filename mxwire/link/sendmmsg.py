@@ -22,7 +22,7 @@ class IoVector(ctypes.Structure):
     _fields_ = (("base", ctypes.c_ssize_t), ("length", ctypes.c_ssize_t))
 
 
-class _Message(ctypes.Structure):
+class _MessageVector(ctypes.Structure):
     """struct msghdr."""
 
     _fields_ = (
@@ -39,7 +39,7 @@ class _Message(ctypes.Structure):
 class _Header(ctypes.Structure):
     """struct mmsghdr."""
 
-    _fields_ = (("message", _Message), ("sent", ctypes.c_uint))
+    _fields_ = (("message", _MessageVector), ("sent", ctypes.c_uint))
 
 
 class BatchSender:

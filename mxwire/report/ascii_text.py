@@ -112,7 +112,7 @@ def _encode(text: str, _errors: str = "strict") -> tuple[bytes, int]:
     return _in_ascii(text).encode("ascii"), len(text)
 
 
-class _Encoder(codecs.IncrementalEncoder):
+class _AsciiEncoder(codecs.IncrementalEncoder):
     """Encodes the text of a stream."""
 
     def encode(self, input: str, final: bool = False) -> bytes:
@@ -123,7 +123,7 @@ class _Encoder(codecs.IncrementalEncoder):
 def _find(name: str) -> codecs.CodecInfo | None:
     if name != _CODEC.replace("-", "_"):
         return None
-    return codecs.CodecInfo(_encode, codecs.ascii_decode, incrementalencoder=_Encoder, name=_CODEC)
+    return codecs.CodecInfo(_encode, codecs.ascii_decode, incrementalencoder=_AsciiEncoder, name=_CODEC)
 
 
 codecs.register(_find)

@@ -136,7 +136,7 @@ def run_live(
     run = ScenarioRun(script, cast, start, patience=patience, foreign=_OF_THE_MEETING, partial=application is not None)
     for arrived, raw in early:
         run.arrive(arrived, raw)
-    _Player(run, reception, link, application).play()
+    _ScenarioPlayer(run, reception, link, application).play()
     _note_passed_over(run, reception)
     if script.forges_source:
         run.notes.append(Remark(0, _FORGED))
@@ -211,7 +211,7 @@ def _longest_wait(script: Script) -> int:
 
 
 @dataclass(slots=True)
-class _Player:
+class _ScenarioPlayer:
     """Connects a run with a link, an application and the clock."""
 
     _run: ScenarioRun

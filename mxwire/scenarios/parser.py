@@ -21,7 +21,7 @@ DEEPEST_BLOCK: Final = 8
 
 
 @dataclass(slots=True)
-class _Line:
+class _ScriptLine:
     place: ScriptPlace
     indent: int
     tokens: list[Token]
@@ -55,9 +55,9 @@ def parse(text: str, file: str = "<text>", name: str = "") -> Script:
 copyreg.pickle(Script, lambda script: (parse, (script.text, script.file, script.name)))
 
 
-def _lines(text: str, file: str, head: Head) -> list[_Line]:
+def _lines(text: str, file: str, head: Head) -> list[_ScriptLine]:
     """Return the lines of the body, after parsing the head."""
-    lines: list[_Line] = []
+    lines: list[_ScriptLine] = []
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
         bare = line.strip()
@@ -69,7 +69,7 @@ def _lines(text: str, file: str, head: Head) -> list[_Line]:
             raise ScriptError("indentation with a tab: use spaces", place)
         if not lines and not indent and _may_be_head(bare) and head.take(bare, place):
             continue
-        lines.append(_Line(place, indent, tokens_of(line, file, number)))
+        lines.append(_ScriptLine(place, indent, tokens_of(line, file, number)))
     return lines
 
 
@@ -77,7 +77,7 @@ def _may_be_head(line: str) -> bool:
     return line.partition(":")[0].split(" ")[0] not in BLOCK_WORDS
 
 
-def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[steps.ScenarioStep, ...], int]:
+def _block(lines: list[_ScriptLine], at: int, indent: int, deep: int) -> tuple[tuple[steps.ScenarioStep, ...], int]:
     """Parse the steps of one indentation, starting at line ``at``; return them and the index of the line after them."""
     if deep > DEEPEST_BLOCK:
         raise ScriptError(f"more than {DEEPEST_BLOCK} nested blocks", lines[at].place)
@@ -101,7 +101,7 @@ def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[s
     return tuple(block), at
 
 
-def _outer(lines: list[_Line], at: int) -> set[int]:
+def _outer(lines: list[_ScriptLine], at: int) -> set[int]:
     """Return the indentations of the blocks that are open before line ``at``."""
     open_ones: list[int] = []
     for line in lines[:at]:
@@ -111,14 +111,14 @@ def _outer(lines: list[_Line], at: int) -> set[int]:
     return set(open_ones)
 
 
-def _body(lines: list[_Line], at: int, deep: int) -> tuple[tuple[steps.ScenarioStep, ...], int]:
+def _body(lines: list[_ScriptLine], at: int, deep: int) -> tuple[tuple[steps.ScenarioStep, ...], int]:
     """Parse the steps of the block that begins at line ``at``."""
     if at + 1 >= len(lines) or lines[at + 1].indent <= lines[at].indent:
         raise ScriptError("this block has no steps: indent them below it", lines[at].place)
     return _block(lines, at + 1, lines[at + 1].indent, deep + 1)
 
 
-def _burst(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
+def _burst(lines: list[_ScriptLine], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     _colon(words)
     body, end = _body(lines, at, deep)
@@ -126,7 +126,7 @@ def _burst(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.
     return steps.BurstStep(lines[at].place, body), end
 
 
-def _any(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
+def _any(lines: list[_ScriptLine], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     words.expect("order", "after 'any'")
     _colon(words)
@@ -136,7 +136,7 @@ def _any(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.Sc
     return steps.AnyOrderStep(lines[at].place, expected), end
 
 
-def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
+def _either(lines: list[_ScriptLine], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     _colon(words)
     place = lines[at].place
@@ -157,7 +157,7 @@ def _either(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps
     return steps.EitherStep(place, tuple(branches)), end
 
 
-def _repeat(lines: list[_Line], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
+def _repeat(lines: list[_ScriptLine], at: int, words: Words, deep: int) -> tuple[steps.ScenarioStep, int]:
     words.take()
     count = parse_expression(words)
     name = words.bound("a name").text[1:] if words.accept("as") else ""
@@ -179,7 +179,7 @@ def _only(body: tuple[steps.ScenarioStep, ...], kinds: tuple[type, ...], text: s
             _only(each.body, kinds, text)
 
 
-_BLOCKS: Final[dict[str, Callable[[list[_Line], int, Words, int], tuple[steps.ScenarioStep, int]]]] = {
+_BLOCKS: Final[dict[str, Callable[[list[_ScriptLine], int, Words, int], tuple[steps.ScenarioStep, int]]]] = {
     "burst": _burst,
     "any": _any,
     "either": _either,
@@ -196,10 +196,10 @@ def check_names(script: Script) -> None:
             if name not in testers:
                 known = suggestion(name, testers - {""})
                 raise ScriptError(f"unknown tester {name}{known} (declare it in the head: tester: {name})", step.place)
-    _Names().body(script.steps)
+    _ScriptNames().body(script.steps)
 
 
-class _Names:
+class _ScriptNames:
     """Names bound so far, each with its packet if it stands for frames of one packet; else empty."""
 
     def __init__(self) -> None:

@@ -66,7 +66,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class _Host:
+class _SideHost:
     """Evidence of one sender."""
 
     frames: int = 0
@@ -93,7 +93,7 @@ class Sides:
     """Collector of evidence per host, batch by batch; memory grows only with hosts."""
 
     def __init__(self, *, follows: bool = True) -> None:
-        self._hosts: FirstKeys[int, _Host] = FirstKeys(_HOSTS, _Host)
+        self._hosts: FirstKeys[int, _SideHost] = FirstKeys(_HOSTS, _SideHost)
         self._detector = Detector(by_sender=True)
         self._follower = Follower() if follows else None
         self._verification = Verification() if follows else None
@@ -231,7 +231,7 @@ def _by_sender(located: Located, places: np.ndarray | None = None) -> Iterator[t
         yield int(address), np.flatnonzero(source == address)
 
 
-def _facts(host: _Host, shown: HostEvidence, detection: Detection | None) -> Iterator[Fact]:
+def _facts(host: _SideHost, shown: HostEvidence, detection: Detection | None) -> Iterator[Fact]:
     for each in detection.evidence if detection is not None else ():
         yield Fact(f"format {each.supports}", each.text, each.frames, each.first_frame)
     yield Fact("longest frame", f"{host.longest} bytes", 1, host.longest_frame)
@@ -257,7 +257,7 @@ def _facts(host: _Host, shown: HostEvidence, detection: Detection | None) -> Ite
         yield Fact("defect", f"{defect} (mxwire rules {defect})", count, first)
 
 
-def _discovery(host: _Host) -> Iterator[Fact]:
+def _discovery(host: _SideHost) -> Iterator[Fact]:
     count, first = host.announcements
     if count:
         yield Fact("discovery", "announces itself as omxoed and mxoed do", count, first)

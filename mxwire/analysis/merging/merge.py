@@ -151,8 +151,8 @@ def merged(plan: MergePlan, first: Iterable[FrameBatch], second: Iterable[FrameB
 
     Both must yield the frames from which the plan was made, in the same order.
     """
-    one = _Stream(first, plan.keep[0], Clock(0, 0), 0)
-    other = _Stream(second, plan.keep[1], plan.alignment.clock, 1)
+    one = _FrameStream(first, plan.keep[0], Clock(0, 0), 0)
+    other = _FrameStream(second, plan.keep[1], plan.alignment.clock, 1)
     while one.load() and other.load():
         until = min(one.latest, other.latest)
         yield _ordered([one.take(until), other.take(until)])
@@ -171,7 +171,7 @@ def _ordered(taken: list[_Taken]) -> MergedBatch:
     return MergedBatch(concatenate([batch for batch, _, _ in taken]).select(order), origin[order])
 
 
-class _Stream:
+class _FrameStream:
     """The frames of one capture that are kept, with their converted times."""
 
     def __init__(self, batches: Iterable[FrameBatch], keep: NDArray[np.bool_], clock: Clock, origin: int) -> None:

@@ -79,7 +79,7 @@ class RankThread:
 
 
 @dataclass(slots=True)
-class _Posting:
+class _VirtualPosting:
     """Done when an operation has been posted."""
 
     operation: PostedOperation
@@ -124,7 +124,7 @@ class VirtualChannel(Channel):
     def send(self, size: int) -> None:
         """Post a send; large ones are waited for when as many are in flight as may be."""
         operation = self._rank.isend(self._other, _CONTENT[:size])
-        self._thread.wait([_Posting(operation)])
+        self._thread.wait([_VirtualPosting(operation)])
         if size > RENDEZVOUS_THRESHOLD:
             self._sends.append(operation)
             if len(self._sends) > self.setup.depth:

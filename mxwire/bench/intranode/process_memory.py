@@ -28,7 +28,7 @@ _ATTACH, _DETACH = 16, 17
 _ALL_CHILDREN: Final = 0x40000000
 
 
-class _ProcessMemory(OneSided):
+class _ReadableProcess(OneSided):
     """A mechanism whose initiator uses the memory of the other process."""
 
     def join(self, rank: int, partner: int) -> None:
@@ -37,7 +37,7 @@ class _ProcessMemory(OneSided):
         permit_reading()
 
 
-class _CrossMemory(_ProcessMemory):
+class _CrossMemory(_ReadableProcess):
     """A call with one segment on either side. Nothing is registered: pages are pinned while they are copied."""
 
     CALL: ClassVar[str]
@@ -88,7 +88,7 @@ def _read(descriptor: int, piece: Piece, address: int) -> None:
         done += count
 
 
-class PtraceGet(_ProcessMemory, GetMechanism):
+class PtraceGet(_ReadableProcess, GetMechanism):
     """Attach, which stops the source; open ``/proc/PID/mem``, read, close, and detach."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(
@@ -114,7 +114,7 @@ class PtraceGet(_ProcessMemory, GetMechanism):
             checked(self._ptrace(_DETACH, self.partner, None, None), "ptrace")
 
 
-class ProcessFile(_ProcessMemory, GetMechanism):
+class ProcessFile(_ReadableProcess, GetMechanism):
     """``/proc/PID/mem``, opened once: the permission is checked at its opening only."""
 
     facts: ClassVar[MechanismFacts] = MechanismFacts(

@@ -77,7 +77,7 @@ class CheckedOrder(UncheckedOrder):
 
 
 @dataclass(slots=True)
-class _Flow:
+class _OrderedFlow:
     """Frames to and from one partner."""
 
     next: int = 0
@@ -101,10 +101,10 @@ class ReliableOrder(UncheckedOrder):
         self.resend = RESEND
         """Time in ns without ack after which frames are retransmitted."""
         self._lost = lost
-        self._flows: dict[Address, _Flow] = {}
+        self._flows: dict[Address, _OrderedFlow] = {}
 
-    def _flow(self, partner: Address) -> _Flow:
-        return self._flows.setdefault(partner, _Flow())
+    def _flow(self, partner: Address) -> _OrderedFlow:
+        return self._flows.setdefault(partner, _OrderedFlow())
 
     def room(self, target: Address) -> bool:
         """Return whether a frame would be transmitted at once."""
@@ -126,7 +126,7 @@ class ReliableOrder(UncheckedOrder):
         if flow.unacked and flow.resend_at is None:
             flow.resend_at = self._layer.now + self.resend
 
-    def _transmit(self, target: Address, flow: _Flow, number: int, frame: ModelFrame) -> None:
+    def _transmit(self, target: Address, flow: _OrderedFlow, number: int, frame: ModelFrame) -> None:
         flow.owed, flow.ack_at = 0, None
         self._layer.emit(target, replace(frame, sequence=number, ack=self.expected.get(target, 0)))
 
@@ -170,11 +170,11 @@ class ReliableOrder(UncheckedOrder):
         """Leave the frame for which :meth:`take` has returned True to a retransmission."""
         self._ack(source, self._flow(source))
 
-    def _owe(self, flow: _Flow) -> None:
+    def _owe(self, flow: _OrderedFlow) -> None:
         if flow.ack_at is None:
             flow.ack_at = self._layer.now + ACK_DELAY
 
-    def _ack(self, partner: Address, flow: _Flow) -> None:
+    def _ack(self, partner: Address, flow: _OrderedFlow) -> None:
         flow.owed, flow.ack_at = 0, None
         self._layer.emit(partner, ModelFrame(FrameKind.ACK, ack=self.expected.get(partner, 0)))
 
@@ -191,7 +191,7 @@ class ReliableOrder(UncheckedOrder):
             if flow.resend_at is not None and flow.resend_at <= self._layer.now:
                 self._resend(partner, flow)
 
-    def _resend(self, partner: Address, flow: _Flow) -> None:
+    def _resend(self, partner: Address, flow: _OrderedFlow) -> None:
         flow.tries += 1
         if flow.tries > TRIES:
             frames = [frame for _, frame, _ in flow.unacked] + [frame for frame, _ in flow.waiting]

@@ -136,7 +136,7 @@ class MatchEntry:
 
 
 @dataclass(slots=True)
-class _Arrival:
+class _PortalArrival:
     """A message that is being received."""
 
     event: PortalEvent
@@ -146,7 +146,7 @@ class _Arrival:
 
 
 @dataclass(slots=True)
-class _Operation:
+class _PortalOperation:
     """A put that wants an ack, or a get."""
 
     descriptor: MemoryDescriptor
@@ -167,8 +167,8 @@ class PortalsLayer(ModelLayer):
         super().__init__(node, port, nodes, payload)
         self.allowed: set[int] | None = None
         self._table: list[list[MatchEntry]] = [[] for _ in range(INDEXES)]
-        self._arrivals: dict[Address, _Arrival] = {}
-        self._operations: dict[int, _Operation] = {}
+        self._arrivals: dict[Address, _PortalArrival] = {}
+        self._operations: dict[int, _PortalOperation] = {}
         self._next = 0
 
     def shares_node(self) -> bool:
@@ -217,7 +217,7 @@ class PortalsLayer(ModelLayer):
         self.check_target(target)
         data, place = descriptor.memory, index << 24
         if ack:
-            place |= self._remember(_Operation(descriptor, target, match, len(data)))
+            place |= self._remember(_PortalOperation(descriptor, target, match, len(data)))
         sent = PortalEvent("sent", descriptor, target, match, len(data), len(data), 0)
         for start, part, flags in self._parts(data):
             flags |= FrameFlag.NOTIFIES if ack else FrameFlag.NONE
@@ -231,11 +231,11 @@ class PortalsLayer(ModelLayer):
         """Read a partner's portal into the memory of a descriptor."""
         self.check_target(target)
         memory = descriptor.memory
-        number = self._remember(_Operation(descriptor, target, match, len(memory), memory))
+        number = self._remember(_PortalOperation(descriptor, target, match, len(memory), memory))
         place, length = index << 24 | number, pack("!I", len(memory))
         self.order.send(target, ModelFrame(FrameKind.READ, ONLY, place=place, offset=offset, key=match, data=length))
 
-    def _remember(self, operation: _Operation) -> int:
+    def _remember(self, operation: _PortalOperation) -> int:
         if len(self._operations) > _OPERATION:
             raise CallError(f"{self.name}: too many operations wait for an answer")
         self._next = self._next + 1 & _OPERATION
@@ -283,7 +283,7 @@ class PortalsLayer(ModelLayer):
             memory = descriptor.use(frame.offset, frame.ack)
             event = PortalEvent("put", descriptor, source, frame.key, frame.ack, len(memory), place)
             acked = frame.place & _OPERATION if frame.flags & FrameFlag.NOTIFIES else None
-            self._arrivals[source] = _Arrival(event, memory, acked)
+            self._arrivals[source] = _PortalArrival(event, memory, acked)
         arrival = self._arrivals.get(source)
         if arrival is None:
             # The rest of a message that was dropped.
@@ -296,7 +296,7 @@ class PortalsLayer(ModelLayer):
                 moved = pack("!I", arrival.event.moved)
                 self.order.send(source, ModelFrame(FrameKind.NOTIFY, ONLY, place=arrival.acked, data=moved))
 
-    def _land(self, arrival: _Arrival, frame: ModelFrame) -> None:
+    def _land(self, arrival: _PortalArrival, frame: ModelFrame) -> None:
         part = memoryview(frame.data)[: len(arrival.memory) - arrival.received]
         self.transferred.copy(arrival.memory[arrival.received :], part)
         self.translated.note(len(part))

@@ -30,7 +30,7 @@ _IP_AND_ICMP: Final = 28
 
 
 @dataclass
-class _Lengths:
+class _PathLengths:
     """Lengths of messages that passed from one host to another, and the messages that did not."""
 
     fragment: int = 0
@@ -51,7 +51,7 @@ class PathExaminer(Examiner):
     """Comparison of the lengths of frames that arrive with those of frames that do not."""
 
     def __init__(self) -> None:
-        self._directions: FirstKeys[tuple[int, int], _Lengths] = FirstKeys(_DIRECTIONS, _Lengths)
+        self._directions: FirstKeys[tuple[int, int], _PathLengths] = FirstKeys(_DIRECTIONS, _PathLengths)
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note the length of a message, and whether it arrived."""
@@ -146,7 +146,7 @@ def _finding(
     facts: Facts,
     source: int,
     destination: int,
-    direction: _Lengths,
+    direction: _PathLengths,
     hung: list[CapturedMessage],
     dialect: Dialect,
     passed: int,
