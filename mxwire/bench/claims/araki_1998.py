@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
+from statistics import correlation
 from typing import Final
 
 from mxwire.bench.claims.claim import (
@@ -106,7 +107,7 @@ def _here(series: str, name: str, size: int) -> Term:
 
 def _spread_of_shares() -> Term:
     """The highest share of the null model's rate over the lowest one, on this machine."""
-    rates = [_here(BANDWIDTH, f"{each}, {BANDWIDTHS[0]}", _LARGE) for each in (*COMPARED_MODELS, CEILING)]
+    rates = [_most(each) for each in (*COMPARED_MODELS, CEILING)]
 
     def text(*found: Quantity) -> str:
         shares = [
@@ -151,9 +152,35 @@ def _steps(name: str, before: int, last: int, after: int) -> tuple[Check, ...]:
     )
 
 
-def _latencies() -> tuple[Check, ...]:
-    """The latencies of all libraries at 4 B."""
-    return tuple(Check(ratio(_value("RTT/2", "bip", 4), _value("RTT/2", each, 4)), most=1) for each in _LIBRARIES)
+def _latency(library: str) -> Term:
+    """Half a round trip of 4 B on this machine."""
+    return _here("RTT/2", library, 4)
+
+
+def _spread_of_latencies() -> Term:
+    """The longest latency over the shortest one, on this machine."""
+
+    def text(*found: Quantity) -> str:
+        shown = ", ".join(f"{name} {each.value:.3g}" for name, each in zip(COMPARED_MODELS, found, strict=True))
+        return f"half round trips of 4 B, µs: {shown}; longest over shortest:"
+
+    return computed(lambda *each: max(each) / min(each), text, *map(_latency, COMPARED_MODELS))
+
+
+def _price_of_function() -> Term:
+    """The correlation of latencies on this machine with the number of functions of table 1, without AM."""
+    names = COMPARED_MODELS[1:]
+    functions = [
+        sum((facts.within, facts.between, facts.multiprogramming, facts.overflow != "data loss"))
+        + (facts.errors == "tolerated")
+        for facts in (MODELS[each].facts for each in names)
+    ]
+    counted = ", ".join(f"{_title(each)} {count}" for each, count in zip(names, functions, strict=True))
+    return computed(
+        lambda *times: correlation(functions, times) if len(set(times)) > 1 else 0.0,
+        lambda *_: f"functions: {counted}; correlation with the latency",
+        *map(_latency, names),
+    )
 
 
 def _dma_gain(pio: str, size: int) -> Term:
@@ -166,10 +193,9 @@ def _longer(series: str, name: str) -> Term:
     return difference(_value(series, name, 1024), _value(series, name, 256), f"{name} from 256 B to 1 KiB")
 
 
-def _rates() -> tuple[Check, ...]:
-    """The rates of all libraries at 1 MiB."""
-    rates = [_rate(each, _LARGE) for each in _LIBRARIES]
-    return tuple(Check(ratio(each, rates[1]), most=1) for each in rates)
+def _most(library: str) -> Term:
+    """The rate of long messages on this machine."""
+    return _here(BANDWIDTH, f"{library}, {BANDWIDTHS[0]}", _LARGE)
 
 
 def stages_of_messages(_: ClaimEvidence) -> ClaimVerdict:
@@ -309,7 +335,18 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     "S1-T1-c": _row("between"),
     "S1-T2-a": copies_of_the_table,
     "S1-T2-b": price_of_reliability,
-    **dict.fromkeys(("S1-F4-a", "S1-F4-b", "S1-F4-c", "S1-F4-e", "S1-D-c"), _latencies()),
+    "S1-F4-a": tuple(
+        Check(ratio(_latency("bip"), _latency(each)), most=1) for each in COMPARED_MODELS if each != "bip"
+    ),
+    "S1-F4-b": tuple(
+        Check(ratio(_latency(one), _latency(other)), most=1)
+        for one, other in (("bip", "fm2"), ("bip", "pm"), ("fm2", "vmmc2"), ("pm", "vmmc2"), ("vmmc2", "gam"))
+    ),
+    "S1-F4-c": (Check(_spread_of_latencies(), most=3.5),),
+    "S1-F4-e": tuple(
+        Check(ratio(_latency(one), _latency(other)), most=1.5)
+        for one, other in (("fm2", "bip"), ("pm", "bip"), ("vmmc2", "fm2"), ("vmmc2", "pm"))
+    ),
     "S1-T3-a": stages_of_messages,
     "S1-T3-b": tuple(
         Check(ratio(_overhead(own, size), _overhead(other, size)), 0.85, 1.15)
@@ -359,8 +396,11 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
         Check(_longer("L", UNSYNCHRONISED)),
     ),
     "S1-F8-b": _shown("L", ("fm2",), (1024, 2048, 4096)),
-    "S1-F10-a": _rates(),
-    "S1-F10-b": _rates(),
+    "S1-F10-a": tuple(
+        Check(ratio(_most(one), _most(other)), least=1)
+        for one, other in product(("bip", "pm", "vmmc2"), ("gam", "fm2"))
+    ),
+    "S1-F10-b": tuple(Check(ratio(_most("gam"), _most(each)), most=0.6) for each in ("bip", "vmmc2")),
     "S1-F10-c": tuple(
         Check(ratio(least_of(*(_rate(each, size) for each in ("fm2", "pm")), unit="MB/s"), _rate(other, size)), least=1)
         for size, other in product((64, 256, 1024), (AM, "bip", "vmmc2"))
@@ -384,6 +424,7 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
     ),
     "S1-D-a": search_for_messages,
     "S1-D-b": place_of_data,
+    "S1-D-c": (Check(_price_of_function(), least=0.5),),
     "S1-D-d": negative_latency,
     "S1-D-e": methods_agree,
     "S1-D-f": tuple(
