@@ -104,21 +104,6 @@ def _truc(frame: packets.Truc, dialect: Dialect) -> str:
     return _LIBACK(frame, dialect)
 
 
-def _connect_request(frame: packets.ConnectRequest, dialect: Dialect) -> str:
-    return (
-        f"request {frame.connect_seqnum} session 0x{frame.src_session_id:08x} key 0x{frame.app_key:08x} "
-        f"start {sequence_text(frame.target_recv_seqnum_start)} peer {frame.src_dst_peer_index}"
-    )
-
-
-def _connect_reply(frame: packets.ConnectReply, dialect: Dialect) -> str:
-    return (
-        f"reply {frame.connect_seqnum} {_name(ConnectStatus, frame.connect_status_code)} "
-        f"session 0x{frame.target_session_id:08x} start {sequence_text(frame.target_recv_seqnum_start)} "
-        f"peer {frame.src_dst_peer_index}"
-    )
-
-
 # The frequent packets: each value of a template is a field, or a function of some fields, among which "dialect" is the
 # dialect. The same table describes single frames and whole batches.
 
@@ -185,7 +170,19 @@ _INLINE: Final = _Template(f"seq %s ack %s: %s {_MATCH}", (_SEQ, _ACK, (_bytes, 
 _LIBACK: Final = _Template(
     "liback %d ack %s session 0x%08x", ("liback_acknum", (sequence_text, "liback_lib_seqnum"), "session")
 )
+_START: Final = (sequence_text, "target_recv_seqnum_start")
 _TEMPLATES: Final[dict[type[packets.Frame], _Template]] = {
+    packets.ConnectRequest: _Template(
+        "request %d session 0x%08x key 0x%08x start %s peer %d",
+        ("connect_seqnum", "src_session_id", "app_key", _START, "src_dst_peer_index"),
+    ),
+    packets.ConnectReply: _Template(
+        "reply %d %s session 0x%08x start %s peer %d",
+        (
+            *("connect_seqnum", (partial(_name, ConnectStatus), "connect_status_code")),
+            *("target_session_id", _START, "src_dst_peer_index"),
+        ),
+    ),
     packets.Truc: _LIBACK,
     packets.Tiny: _INLINE,
     packets.Small: _INLINE,
@@ -271,8 +268,6 @@ _SUMMARIES: Final[dict[type[packets.Frame], Callable[[Any, Dialect], str]]] = {
     packets.Announcement: _announcement,
     packets.HostQuery: _host_query,
     packets.HostReply: _host_reply,
-    packets.ConnectRequest: _connect_request,
-    packets.ConnectReply: _connect_reply,
     **_TEMPLATES,
     packets.Truc: _truc,
     packets.NackLib: _nack_lib,
