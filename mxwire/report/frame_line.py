@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import mac_text
 from mxwire.report.ascii_text import cut
 from mxwire.report.summary import endpoints_text, ends_text, summary, summary_column, type_text
-from mxwire.report.text_columns import Text, chosen, constant, decimals, extended, seconds_column, text_of
+from mxwire.report.text_columns import Text, beside, chosen, constant, decimals, extended, seconds_column, text_of
 from mxwire.report.times import day_text, time_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
@@ -178,23 +178,17 @@ class FrameLines:
             for name, shift in _ENDS.items():
                 if name in block.names:
                     kinds[block.place] |= block[name].astype(np.int64) << shift
-        _, pair = np.unique(
-            hosts.source[places].astype(np.int64) << 32 | hosts.destination[places], return_inverse=True
-        )
         # The copies of frames without a complete header differ in what they lack.
         kinds = kinds[places]
         incomplete = np.flatnonzero(kinds == _INCOMPLETE)
         kinds[incomplete] = _INCOMPLETE + incomplete
-        _, first, which = np.unique(pair << 32 | kinds, return_index=True, return_inverse=True)
+        distinct, first, kind = np.unique(kinds, return_index=True, return_inverse=True)
+        shown = [self._kind(decoded, *each) for each in zip(places[first].tolist(), distinct.tolist(), strict=True)]
+        both = hosts.source[places].astype(np.int64) << 32 | hosts.destination[places]
+        _, first, pair = np.unique(both, return_index=True, return_inverse=True)
         at = places[first]
         pairs = self._pairs(decoded.located.source[at].tolist(), decoded.located.destination[at].tolist(), decoded)
-        shown: dict[int, str] = {}
-        labels = []
-        for place, kind, both in zip(at.tolist(), kinds[first].tolist(), pairs, strict=True):
-            if kind not in shown:
-                shown[kind] = self._kind(decoded, place, kind)
-            labels.append(both + shown[kind])
-        return chosen(labels, which)
+        return beside(len(places), chosen(pairs, pair), chosen(shown, kind))
 
     def _kind(self, decoded: DecodedBatch, place: int, kind: int) -> str:
         """The endpoints and the packet type of a frame as shown."""
