@@ -218,3 +218,19 @@ def test_only_marks_that_occur_are_explained():
     assert "Marks: ≠ the methods differ; < the send overlaps the flight, so L is negative." in text(
         "overlap", "methods differ"
     )
+
+
+class PlacedTestbed(MemoryTestbed):
+    """A testbed whose sides have the processors 0 and 1."""
+
+    spins = True
+    placement = (0, 1)
+
+
+@pytest.mark.parametrize(("cards", "polls"), [((1, 1), False), ((2, 3), True), ((), True)])
+def test_the_passive_side_does_not_poll_where_a_card_needs_its_processor(cards, polls):
+    """Otherwise each round would count as disturbed: the side has its processor for a part of the time only."""
+    with PlacedTestbed() as testbed:
+        testbed.cards = cards
+        assert testbed.passive_polls("pm with card copied") is polls
+        assert testbed.passive_polls("pm")
