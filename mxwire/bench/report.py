@@ -106,7 +106,7 @@ def condition_blocks(recording: Recording) -> Iterator[Block]:
 
 def axis_name(series: Series) -> str:
     """The name of the parameter of a series, with its unit."""
-    return f"{'MTU' if series.x == 'mtu' else series.x}, {series.x_unit}"
+    return ", ".join(filter(None, ("MTU" if series.x == "mtu" else series.x, series.x_unit)))
 
 
 def series_table(series: Series) -> Table:

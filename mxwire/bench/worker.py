@@ -52,6 +52,7 @@ STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "requests": patterns.requests,
     "bandwidths": patterns.bandwidths,
     "used data": patterns.used_data,
+    "central queue": patterns.central_queue,
     "hosts among frames": alone.hosts_among_frames,
     "traced trips": tracing.traced_trips,
 }
@@ -77,6 +78,7 @@ _LIMITS: Final = {
     "window": 4096,
     "depth": 4096,
     "payload": 65_535,
+    "clients": 64,
     "number": 4096,
     "numbers": 4096,
 }
@@ -90,7 +92,7 @@ class RoleError(MxwireError):
 def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Check the parameters of a role, which may come from another machine, and return those of its channel.
 
-    ``carrier``, ``spin``, ``depth`` and ``payload`` are removed from ``parameters``. Raises :class:`RoleError`.
+    They are removed from ``parameters``. Raises :class:`RoleError`.
     """
     for name, value in parameters.items():
         if name in ("carrier", "dialect"):
@@ -105,6 +107,7 @@ def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
         "spin": bool(parameters.pop("spin", True)),
         "depth": parameters.pop("depth", 2),
         "payload": parameters.pop("payload", 0),
+        "clients": parameters.pop("clients", 0),
         "size": max(sizes, default=0),
     }
 

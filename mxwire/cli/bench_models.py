@@ -14,9 +14,9 @@ from mxwire.cli.bench_options import (
     OtherMachine,
     choose_testbed,
     conduct,
-    lengths,
     memory_option,
     names_option,
+    numbers_type,
     sizes_type,
 )
 from mxwire.cli.conflicts import conflicts
@@ -43,6 +43,7 @@ _MEASURES: Final = (
     "--memory",
     "--sizes",
     "--payload",
+    "--clients",
 )
 _ROUNDS: Final = 3
 """Rounds of a comparison: it compares medians, and judges no order."""
@@ -53,9 +54,17 @@ def payloads_type(value: str) -> tuple[int, ...]:
     """An option type: payloads of frames in bytes, with commas; in ascending order."""
     from mxwire.bench.models.header import LARGEST_PAYLOAD, SMALLEST_PAYLOAD
 
-    return lengths(value, "payloads", "1024,4096", SMALLEST_PAYLOAD, LARGEST_PAYLOAD)
+    return numbers_type(value, "payloads", "1024,4096", SMALLEST_PAYLOAD, LARGEST_PAYLOAD, " bytes")
 
 
+def clients_type(value: str) -> tuple[int, ...]:
+    """An option type: numbers of clients, with commas; in ascending order."""
+    from mxwire.bench.models.comparison import MOST_CLIENTS
+
+    return numbers_type(value, "numbers of clients", "1,2,4,8", 1, MOST_CLIENTS)
+
+
+@conflicts("--payload", "--clients", error="{option}: not together, as each replaces all other measurements")
 @conflicts("-i", "--memory", error=NOT_WITH_INTERFACE)
 @conflicts("--memory", "--delay", "--offloads", "--steering", error="{option}: not with --memory")
 @conflicts("--table", *_MEASURES, *_CABLE, error="{option}: not with --table, which measures nothing")
@@ -91,6 +100,12 @@ class ModelsOptions:
         metavar="BYTES",
         help="Measure only the bandwidths, once per payload of the models' frames, like 1024,2048,4096,8192.",
     )
+    clients: tuple[int, ...] | None = option(
+        "--clients",
+        type=clients_type,
+        metavar="NUMBERS",
+        help="Measure only the central queue of a server, once per number of its clients, like 1,2,4,8.",
+    )
     machine: OtherMachine = group(OtherMachine)
     memory: bool = memory_option
     bench: BenchOptions = group(BenchOptions)
@@ -124,7 +139,7 @@ def models(given: ModelsOptions) -> None:
 
     def measure(options: StudyOptions) -> Recording:
         with opener() as testbed:
-            measured = given.names, given.sizes, given.cards, given.payloads or ()
+            measured = given.names, given.sizes, given.cards, given.payloads or (), given.clients or ()
             return compare_models(testbed, replace(options, limit=limit), *measured)
 
     conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)

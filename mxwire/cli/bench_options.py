@@ -55,11 +55,11 @@ def sizes_type(value: str) -> tuple[int, ...]:
     """An option type: sizes of messages in bytes, with commas; in ascending order."""
     from mxwire.bench.channels.channel import LARGEST
 
-    return lengths(value, "sizes", "4,1024,65536", 1, LARGEST)
+    return numbers_type(value, "sizes", "4,1024,65536", 1, LARGEST, " bytes")
 
 
-def lengths(value: str, noun: str, example: str, least: int, most: int) -> tuple[int, ...]:
-    """The lengths in bytes of an option with commas, in ascending order.
+def numbers_type(value: str, noun: str, example: str, least: int, most: int, unit: str = "") -> tuple[int, ...]:
+    """An option type, with more arguments: numbers with commas; in ascending order.
 
     Raises :class:`click.BadParameter` for those below ``least`` or above ``most``, and for other text.
     """
@@ -68,7 +68,7 @@ def lengths(value: str, noun: str, example: str, least: int, most: int) -> tuple
     except ValueError:
         raise click.BadParameter(f"{value!r} is not a list of {noun}: write {example}") from None
     if found[0] < least or found[-1] > most:
-        raise click.BadParameter(f"{value!r}: {noun} are from {least} to {most} bytes")
+        raise click.BadParameter(f"{value!r}: {noun} are from {least} to {most}{unit}")
     return found
 
 

@@ -8,6 +8,7 @@ from mxwire.bench.channels.cards import CardChannel
 from mxwire.bench.channels.channel import Channel, ChannelSetup
 from mxwire.bench.channels.hosts import HostChannel, dialect_of
 from mxwire.bench.channels.links import LinkChannel
+from mxwire.bench.channels.model_queue import QueueChannel
 from mxwire.bench.channels.models import ModelChannel
 from mxwire.bench.channels.shared_memory import SharedChannel
 from mxwire.bench.channels.sockets import FrameChannel, TcpChannel, UdpChannel
@@ -58,5 +59,7 @@ def open_channel(setup: ChannelSetup) -> Channel:
     if setup.thread is not None:
         return VirtualChannel(setup)
     if is_model(setup.carrier):
+        if setup.clients:
+            return QueueChannel(setup)
         return (CardChannel if has_card(setup.carrier) else ModelChannel)(setup)
     return _CARRIERS.get(setup.carrier, HostChannel)(setup)

@@ -48,6 +48,8 @@ class ChannelSetup:
     """Messages that may be in flight in one direction."""
     payload: int = 0
     """Maximum payload of a model's frames in bytes; 0: the model's own."""
+    clients: int = 0
+    """Number of clients of a server, if the sides of a model are these."""
     network: MemoryNetwork | None = None
     """The network in memory, instead of an interface."""
     thread: RankThread | None = None

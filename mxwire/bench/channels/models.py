@@ -22,9 +22,9 @@ from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME
 from mxwire.frames import FrameBatch
 from mxwire.link import FewLink
 
-_LINGER_NS: Final = 20_000_000
+LINGER_NS: Final = 20_000_000
 """Time in ns for which a side that closes answers its partner."""
-_RESEND: Final = 50_000_000
+RESEND_NS: Final = 50_000_000
 """Time in ns after which frames are retransmitted: a partner acknowledges in its calls only, between which it works."""
 _NAP: Final = 0.02
 """Maximum time in seconds for which a side that does not poll waits for a frame."""
@@ -43,7 +43,7 @@ class ModelChannel(LinkFrameChannel):
         room = self._link.mtu - HEADER.size
         self._layer = self._layer_class(model)(node, payload=min(setup.payload or model.payload, room))
         if isinstance(self._layer.order, ReliableOrder):
-            self._layer.order.resend = _RESEND
+            self._layer.order.resend = RESEND_NS
         self.port = self._make_port(model, copied=copied, depth=setup.depth, size=setup.size)
         self._inlet = AdapterInlet()
         self._inlet.attach(self._layer)
@@ -173,7 +173,7 @@ class ModelChannel(LinkFrameChannel):
 
     def close(self) -> None:
         """Answer the partner for a moment, and close the link."""
-        end = self.clock() + _LINGER_NS
+        end = self.clock() + LINGER_NS
         try:
             while self.clock() < end and (self._queued or self._layer.outgoing or self._layer.work()):
                 self._turn(_NAP / 10)

@@ -177,12 +177,14 @@ class BipPort(ModelPort[BipLayer]):
 
     synchronised = True
     written = SHORT - 1
-    _DATA: Final = 1
-    _ANNOUNCEMENT: Final = 2
+    common = False
 
     def __init__(self, layer: BipLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
-        for tag in (self._DATA, self._ANNOUNCEMENT):
+        # A message does not have its sender: each pair has tags.
+        pair = layer.node + partner[0]
+        self._data, self._announcement = 2 * pair - 1, 2 * pair
+        for tag in (self._data, self._announcement):
             layer.initialise(tag, self.depth)
         self._posted = self._announces = False
 
@@ -191,13 +193,13 @@ class BipPort(ModelPort[BipLayer]):
         if not self._posted and (size >= SHORT or self.copied):
             self._posted = True
             self._announces = self.synchronised and size >= SHORT
-            self.layer.post(self._DATA, self._memory[: max(size, 1)])
+            self.layer.post(self._data, self._memory[: max(size, 1)])
         self._announce()
 
     def _announce(self) -> None:
         if self._announces and self.layer.sent():
             self._announces = False
-            self.layer.send(self.partner, self._ANNOUNCEMENT, memoryview(b""))
+            self.layer.send(self.partner, self._announcement, memoryview(b""))
 
     def progress(self) -> None:
         """Announce a receive that was posted during a send."""
@@ -209,9 +211,9 @@ class BipPort(ModelPort[BipLayer]):
         self._announce()
         if not self.layer.sent():
             return None
-        if len(data) >= SHORT and self.synchronised and self.layer.take_short(self._ANNOUNCEMENT) is None:
+        if len(data) >= SHORT and self.synchronised and self.layer.take_short(self._announcement) is None:
             return None
-        self.layer.send(self.partner, self._DATA, data)
+        self.layer.send(self.partner, self._data, data)
         return len(data)
 
     def completed(self) -> bool:
@@ -230,8 +232,8 @@ class BipPort(ModelPort[BipLayer]):
         """The message of the posted receive; without one, the next short message."""
         self.layer.check_alive()
         if not self._posted:
-            return self.layer.take_short(self._DATA)
-        length = self.layer.received(self._DATA)
+            return self.layer.take_short(self._data)
+        length = self.layer.received(self._data)
         if length is None:
             return None
         self._posted = False

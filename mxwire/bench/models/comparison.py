@@ -13,6 +13,8 @@ time. Further series:
   the interval less o_s and the idle time.
 * ``unidirectional by payload`` and so on (MB/s, over ``payload``), instead of all others if payloads are given: the
   bandwidths of messages of one size, in frames with more or less data.
+* ``central queue by clients`` (µs per request, over ``clients``), likewise instead: one server and several clients, all
+  of them within one process; the counts have the places at which the server looked per request.
 * ``producer-consumer`` and ``central queue`` (µs per message, over ``size``): contestants are the models by name, in
   place, and with `` copied``.
 """
@@ -38,7 +40,7 @@ from mxwire.bench.models.catalogue import (
     is_model,
     model_of,
 )
-from mxwire.bench.models.header import HEADER
+from mxwire.bench.models.header import HEADER, PAYLOAD
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import SERIES_CAPTION, Figure, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
 from mxwire.bench.roles.patterns import QUEUED
@@ -61,6 +63,11 @@ ACTIVE: Final = ("gam", "am2")
 """Models whose messages are all answered."""
 BY_PAYLOAD: Final = " by payload"
 """Appended to a kind of bandwidth."""
+BY_CLIENTS: Final = "central queue by clients"
+LOOKS: Final = "places looked at per request"
+MOST_CLIENTS: Final = 64
+CLIENT_SIZES: Final = (4, 4096)
+"""Lengths of the requests of several clients."""
 PAYLOAD_SIZES: Final = (65536,)
 """Lengths of the messages whose bandwidth is measured by payload."""
 BURST: Final = "o_s, burst"
@@ -119,26 +126,32 @@ def compare_models(
     sizes: Sequence[int] | None = None,
     cards: Sequence[str] = ("inline",),
     payloads: Sequence[int] = (),
+    clients: Sequence[int] = (),
 ) -> Recording:
     """Measure libraries on a testbed, their cards in places of :data:`CARDS`, and return the recording.
 
-    With ``payloads`` only the bandwidths of models are measured, with frames of these payloads in bytes. Raises
-    :class:`~mxwire.errors.MxwireError` if the frames of one do not fit, or another carrier is named.
+    With ``payloads`` only the bandwidths of models are measured, with frames of these payloads in bytes; with
+    ``clients`` only the central queue of a server with these numbers of clients. Raises
+    :class:`~mxwire.errors.MxwireError` if frames do not fit, or a carrier is named that cannot be measured so.
     """
     carriers = compared(names, cards)
-    if payloads:
-        needed, mtu = max(payloads) + HEADER.size, testbed.conditions.mtu
+    if payloads or clients:
+        carried = max(payloads or sizes or CLIENT_SIZES)
+        if clients:
+            _check_requests(sizes or (), carriers)
+        needed, mtu = carried + HEADER.size, testbed.conditions.mtu
         if needed > mtu:
-            raise MxwireError(f"a payload of {max(payloads):,} bytes needs an MTU of {needed:,}, not {mtu:,}")
+            raise MxwireError(f"a payload of {carried:,} bytes needs an MTU of {needed:,}, not {mtu:,}")
         others = [each for each in carriers if not is_model(each)]
         if others and list(names) != ["all"]:
-            raise MxwireError(f"{others[0]} decides itself about its frames: payloads are those of models")
+            raise MxwireError(f"{others[0]} is not a model: name models only")
         carriers = carriers[len(others) :]
     recording = options.begin(STUDY, testbed.conditions)
     if any(map(has_card, carriers)):
         recording.facts[PLACES] = {"sides": testbed.placement, "cards": testbed.cards}
-    if payloads:
-        ComparisonStudy(testbed, recording, options, sizes or PAYLOAD_SIZES).run(carriers, payloads)
+    if payloads or clients:
+        chosen = sizes or (PAYLOAD_SIZES if payloads else CLIENT_SIZES)
+        ComparisonStudy(testbed, recording, options, chosen).run(carriers, payloads, clients)
         return recording
     sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
     # A study replaces the series of its recording when it ends.
@@ -151,6 +164,17 @@ def compare_models(
     finally:
         recording.join(rest)
     return recording
+
+
+def _check_requests(sizes: Sequence[int], carriers: Sequence[str]) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` for sizes and carriers that a server of several clients cannot have."""
+    for each in sizes:
+        if each > PAYLOAD or each % _SHORTEST:
+            raise MxwireError(
+                f"a request has whole numbers in one packet: up to {PAYLOAD:,} bytes in fours, not {each:,}"
+            )
+    if any(map(has_card, carriers)):
+        raise MxwireError("the card of a server with several clients is not in another process: use --card inline")
 
 
 class ComparisonStudy:
@@ -167,12 +191,13 @@ class ComparisonStudy:
         self._points.declare("MB/s", BANDWIDTH)
         self._points.declare("MB/s", *(kind + BY_PAYLOAD for kind in BANDWIDTHS), x="payload")
         self._points.declare("µs", BURST, KNEE, *PATTERNS)
+        self._points.declare("µs", BY_CLIENTS, x="clients", x_unit="")
         self._spin = testbed.spins and not options.quick
         self._ns: dict[tuple[str, int], float] = {}
         """Time per operation in the warm-up, by carrier and size."""
 
-    def run(self, carriers: Sequence[str], payloads: Sequence[int] = ()) -> None:
-        """Measure, and fill the recording; with ``payloads``, the bandwidths with frames of these only."""
+    def run(self, carriers: Sequence[str], payloads: Sequence[int] = (), clients: Sequence[int] = ()) -> None:
+        """Measure, and fill the recording: with ``payloads`` or numbers of ``clients`` what depends on them only."""
         contestants: dict[str, Callable[[int], None]] = {}
         long = [each for each in self._sizes if each > _LONGEST]
         short = [each for each in self._sizes if each <= _LONGEST]
@@ -182,7 +207,10 @@ class ComparisonStudy:
                 contestants[f"{name}, frames of {payload} bytes"] = partial(
                     self._bandwidths, name, self._sizes, payload=payload
                 )
-            if payloads:
+            for number in clients:
+                for carrier in (name, name + COPIED):
+                    contestants[f"{carrier}, {number} clients"] = partial(self._clients, carrier, number)
+            if payloads or clients:
                 continue
             if long:
                 contestants[f"{name}, bandwidths"] = partial(self._bandwidths, name, long)
@@ -226,6 +254,19 @@ class ComparisonStudy:
                     add(kind + BY_PAYLOAD, name, rate * 1e3, marks=marks, size=size, payload=payload)
                 elif number >= 0:
                     add(BANDWIDTH, f"{carrier}, {kind}", rate * 1e3, marks=marks, size=size)
+
+    def _clients(self, carrier: str, clients: int, number: int) -> None:
+        for size in self._sizes:
+            key = f"{carrier}, {clients} clients"
+            count = self._count(key, size)
+            more = {"carrier": carrier, "spin": self._spin, "size": size, "count": count, "clients": clients}
+            active, passive = self._testbed.run("central queue", **more)
+            self._ns[key, size] = active["request"] * clients
+            if number >= 0:
+                marks = dict.fromkeys((*self._testbed.marks, *round_marks(active, spinning=self._spin)))
+                name, counts = f"{carrier}, {size_text(size)}", {LOOKS: passive["looks"]}
+                took = active["request"] / 1e3
+                self._points.add(BY_CLIENTS, name, took, marks=tuple(marks), counts=counts, size=size, clients=clients)
 
     def _patterns(self, carrier: str, sizes: list[int], number: int) -> None:
         queued = [min(QUEUED, window_of(size)) for size in sizes]
@@ -285,7 +326,12 @@ def comparison_blocks(recording: Recording) -> Iterator[Block]:
     for series in recording.series:
         if series.name.endswith(BY_PAYLOAD):
             yield Heading(", ".join([f"Bandwidth, {series.name} of frames", series.unit, *known]))
-            yield _by_payload(series, known)
+            yield _over_axis(series, lambda each: spread(each, known, short=True))
+        if series.name == BY_CLIENTS:
+            yield Heading(", ".join(["Central queue by number of clients, µs per request", *known]))
+            yield _over_axis(series, lambda each: spread(each, known, short=True))
+            yield Heading(f"{LOOKS.capitalize()}, by number of clients", 3)
+            yield _over_axis(series, lambda each: f"{each.counts[LOOKS]:.1f}")
     if BURST in named:
         yield Heading("Active Messages by the methods of the paper, µs")
         columns = {
@@ -349,12 +395,12 @@ def _table(names: Sequence[str], columns: dict[str, tuple[Series, str]], size: i
     return Table((Column("library"), *number_columns(*columns)), tuple(rows), divisible=True)
 
 
-def _by_payload(series: Series, known: tuple[str, ...]) -> Table:
-    """One row per library and size, one column per payload."""
+def _over_axis(series: Series, text: Callable[[Measurement], str]) -> Table:
+    """One row per library and size, one column per payload or number of clients."""
     rows = []
     for name in series.contestants():
-        points = [series.point(name, payload) for payload in series.places()]
-        rows.append(Row((name, *("" if each is None else spread(each, known, short=True) for each in points))))
+        points = [series.point(name, place) for place in series.places()]
+        rows.append(Row((name, *("" if each is None else text(each) for each in points))))
     return Table((Column("library, size"), *number_columns(*(f"{each:,}" for each in series.places()))), tuple(rows))
 
 
@@ -384,6 +430,17 @@ def comparison_figures(recording: Recording) -> Iterator[PageFigure]:
     if shown:
         caption = f"{SERIES_CAPTION} Every frame has a header of {HEADER.size} bytes more."
         yield PageFigure(_grouped(SeriesFigure(shown, "Bandwidth by payload of frames")), caption)
+    queues = recording.named(BY_CLIENTS)
+    if queues:
+        # The shortest requests show what it costs to find them.
+        least = min(each.parameters["size"] for each in queues.measurements)
+        for end, how in (("", "in place"), (COPIED, "copied")):
+            name = f"{end}, {size_text(least)}"
+            curves = [each for each in queues.measurements if each.name.endswith(name)]
+            curves = [each for each in curves if end or not each.name.endswith(COPIED + name)]
+            found = [replace(each, name=each.name.removesuffix(name)) for each in curves]
+            title = f"One server and its clients, requests of {size_text(least)}, {how}"
+            yield PageFigure(SeriesFigure([replace(queues, measurements=found)], title), SERIES_CAPTION)
     shown = [_dashed(each) for each in recording.series if each.name in PATTERNS]
     if shown:
         caption = f"{SERIES_CAPTION} Dashed: copied."

@@ -279,13 +279,13 @@ class FastMessagesPort(ModelPort[FastMessagesLayer]):
     def __init__(self, layer: FastMessagesLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
         self._number = layer.register(self._arrived)
-        self._messages: deque[memoryview] = deque()
+        self._messages: deque[tuple[Address, memoryview]] = deque()
         self._stream: SendStream | None = None
 
-    def _arrived(self, stream: PieceStream, _: Address) -> Generator[PieceRequest, int, None]:
+    def _arrived(self, stream: PieceStream, source: Address) -> Generator[PieceRequest, int, None]:
         memory = memoryview(bytearray(self.size))
         length = yield stream.receive_into(memory)
-        self._messages.append(memory[:length])
+        self._messages.append((source, memory[:length]))
 
     @property
     def handled(self) -> int:
@@ -316,5 +316,6 @@ class FastMessagesPort(ModelPort[FastMessagesLayer]):
         self.layer.extract()
         if not self._messages:
             return False
-        self.pieces = [self._messages.popleft()]
+        self.source, message = self._messages.popleft()
+        self.pieces = [message]
         return True

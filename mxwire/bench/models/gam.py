@@ -76,10 +76,10 @@ class ActivePort(ModelPort[ActiveLayer]):
     def __init__(self, layer: ActiveLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
         self._number = layer.register(self._arrived)
-        self._packets: deque[memoryview] = deque()
+        self._packets: deque[tuple[Address, memoryview]] = deque()
 
     def _arrived(self, message: ActiveMessage) -> None:
-        self._packets.append(message.data)
+        self._packets.append((message.source, message.data))
 
     @property
     def handled(self) -> int:
@@ -102,4 +102,7 @@ class ActivePort(ModelPort[ActiveLayer]):
         """The next packet."""
         if not self._packets:
             self.layer.poll()
-        return self._packets.popleft() if self._packets else None
+        if not self._packets:
+            return None
+        self.source, packet = self._packets.popleft()
+        return packet

@@ -220,6 +220,7 @@ class GmPort(ModelPort[GmLayer]):
             return None
         event = self._events.popleft()
         self._held.append(event.memory)
+        self.source = event.source
         return event.memory[: event.length]
 
     def release(self, count: int | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
@@ -92,11 +92,18 @@ class NullPort(ModelPort[NullLayer]):
     """Messages as packets."""
 
     cuts = True
+    common = False
+
+    def __init__(self, layer: NullLayer, partner: Address, **options: Any) -> None:
+        super().__init__(layer, partner, **options)
+        # A packet does not have its sender: each pair has a channel.
+        self._channel = layer.node + partner[0] - 1
+        layer.open_channel(self._channel)
 
     def offer(self, data: memoryview) -> int:
         """Send a packet."""
         part = data[: self.layer.payload]
-        self.layer.send(self.partner, part)
+        self.layer.send(self.partner, part, self._channel)
         return len(part)
 
     def unsettled(self) -> int:
@@ -105,4 +112,4 @@ class NullPort(ModelPort[NullLayer]):
 
     def next_piece(self) -> memoryview | None:
         """The next packet."""
-        return self.layer.receive()
+        return self.layer.receive(self._channel)

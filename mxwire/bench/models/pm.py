@@ -333,6 +333,7 @@ class PmPort(ModelPort[PmLayer]):
         buffer = self.layer.receive()
         if buffer is None:
             return None
+        self.source = buffer.source
         if self.copied:
             piece = memoryview(bytes(buffer.memory[: buffer.length]))
             self.layer.release(buffer)

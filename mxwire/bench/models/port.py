@@ -1,12 +1,14 @@
 """The face of all models for benchmarks: whole messages, of lengths that both sides know, between two processes.
 
 A port accepts a message in parts as its library takes them, and receives one as a list of pieces: views of the
-library's buffers if it works in place, or of the program's own memory if it is to copy.
+library's buffers if it works in place, or of the program's own memory if it is to copy. A server with several partners
+receives messages of one packet each, since packets of several partners may alternate.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from mxwire.bench.models.layer import Address, DataCount, ModelLayer
@@ -30,10 +32,24 @@ class ModelPort(ABC, Generic[Layer_]):
     cuts: ClassVar[bool] = False
     """True if the program cuts messages into packets."""
 
+    common: ClassVar[bool] = True
+    """True if one port receives from all partners, in the order of arrival; otherwise each needs a port of its own."""
+
     def __init__(
-        self, layer: Layer_, partner: Address, *, copied: bool = False, depth: int = 8, size: int = 4096
+        self,
+        layer: Layer_,
+        partner: Address,
+        *,
+        copied: bool = False,
+        depth: int = 8,
+        size: int = 4096,
+        partners: Sequence[Address] = (),
     ) -> None:
-        self.layer, self.partner, self.copied, self.size = layer, partner, copied, max(size, 1)
+        self.layer, self.copied, self.size = layer, copied, max(size, 1)
+        self.partner = self.source = partner
+        """The process to which messages are sent, and the one that has sent the last received data."""
+        self.partners = partners or (partner,)
+        """All processes that send to this port: several, if the library has ports that are :attr:`common`."""
         # The receiver may still hold a message, and another one may announce that all have been sent.
         self.depth = depth + 2
         self.pieces: list[memoryview] = []

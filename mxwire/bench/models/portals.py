@@ -372,7 +372,7 @@ class PortalsPort(ModelPort[PortalsLayer]):
             self._post(layer.allocate(self.size))
 
     def _post(self, memory: memoryview) -> None:
-        entry = self.layer.attach(self._INDEX, self._MATCH, source=self.partner, unlinks=True)
+        entry = self.layer.attach(self._INDEX, self._MATCH, unlinks=True)
         entry.descriptor = MemoryDescriptor(memory, self._queue, MemoryOption.PUT, threshold=1)
 
     def offer(self, data: memoryview) -> int:
@@ -394,6 +394,7 @@ class PortalsPort(ModelPort[PortalsLayer]):
             return None
         event = self._queue.popleft()
         self._held.append(event.descriptor.memory)
+        self.source = event.partner
         return event.descriptor.memory[: event.moved]
 
     def received(self, size: int) -> bool:

@@ -148,17 +148,19 @@ class UnetLayer(ModelLayer):
 
 
 class UnetPort(ModelPort[UnetLayer]):
-    """Messages cut into buffers, on one channel. The area has buffers for ``depth`` messages in each direction."""
+    """Messages cut into buffers, on a channel per partner. The area has room for ``depth`` messages per direction."""
 
     written = CELL
     cuts = True
-    _TAG: Final = 1
 
     def __init__(self, layer: UnetLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
         count = self.depth * -(-self.size // layer.payload)
         layer.resize(2 * count)
-        layer.open_channel(self._TAG, partner)
+        # Both sides of a pair have the same tag for it.
+        self._partners = {layer.node + each[0]: each for each in self.partners}
+        for tag, each in self._partners.items():
+            layer.open_channel(tag, each)
         self._send = [place * layer.payload for place in range(count)]
         for place in range(count, 2 * count):
             layer.free(place * layer.payload)
@@ -168,9 +170,9 @@ class UnetPort(ModelPort[UnetLayer]):
 
     def offer(self, data: memoryview) -> int | None:
         """Send a buffer. In place, the data are those that the program has put there."""
-        part = data[: self.layer.payload]
+        part, tag = data[: self.layer.payload], self.layer.node + self.partner[0]
         if len(part) <= CELL:
-            self.layer.send_inline(self._TAG, part)
+            self.layer.send_inline(tag, part)
             return len(part)
         if self._next == len(self._send):
             if not self.layer.sent():
@@ -182,7 +184,7 @@ class UnetPort(ModelPort[UnetLayer]):
             self.program.copy(self.layer.area[offset:], part)
         else:
             self.layer.area[offset : offset + len(part)] = part
-        self.layer.send(self._TAG, offset, len(part))
+        self.layer.send(tag, offset, len(part))
         return len(part)
 
     def next_piece(self) -> memoryview | None:
@@ -191,6 +193,7 @@ class UnetPort(ModelPort[UnetLayer]):
         if found is None:
             return None
         self._held.append(found.offset)
+        self.source = self._partners[found.channel]
         if found.offset is None:
             return memoryview(found.inline)
         return self.layer.area[found.offset : found.offset + found.length]

@@ -280,10 +280,11 @@ _HANDLERS: Final = {
 class VmmcPort(ModelPort[VmmcLayer]):
     """Messages in slots of an exported buffer.
 
-    The receiver does not acknowledge slots: a sender that is ``depth`` messages ahead overwrites.
+    A partner deposits into the slots made for it: node 0 may export buffers to several partners, in their order. The
+    receiver does not acknowledge slots: a sender that is ``depth`` messages ahead overwrites.
     """
 
-    consumes = False
+    consumes = common = False
     written = WRITTEN
 
     def __init__(self, layer: VmmcLayer, partner: Address, **options: Any) -> None:
@@ -300,7 +301,7 @@ class VmmcPort(ModelPort[VmmcLayer]):
 
     def start(self) -> None:
         """Import the partner's slots."""
-        self.imported = self.layer.import_buffer(self.partner, 0)
+        self.imported = self.layer.import_buffer(self.partner, max(self.layer.node - 1, 0))
 
     def started(self) -> bool:
         """Return whether they are imported."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from mxwire.bench.channels.channel import Channel
+from mxwire.bench.channels.model_queue import QueueChannel
 from mxwire.bench.channels.models import ModelChannel
 from mxwire.bench.processors import read_use
 from mxwire.bench.roles.common import WARM
@@ -123,3 +124,71 @@ def _timed(channel: ModelChannel, memory: memoryview, size: int, count: int, num
     if not channel.active and total != words * (sent * (sent - 1) // 2 + number * sent):
         raise AssertionError(f"{channel.setup.carrier}: data of {size} bytes were changed before they were sent")
     return interval
+
+
+def central_queue(channel: Channel, size: int, count: int) -> dict[str, Any]:
+    """Requests of all clients, ``count`` of each, to one server, which adds the numbers of each up and answers it.
+
+    ``request`` is the time per request in ns, and ``looks`` the number of places at which the server has looked per
+    request that it found.
+    """
+    if not isinstance(channel, QueueChannel):
+        raise MxwireError(f"{channel.setup.carrier} has no queue of several clients")
+    before, frames = read_use(), channel.frames()
+    warm = max(int(count * WARM), 1)
+    found: dict[str, Any] = {}
+    if channel.active:
+        channel.start()
+        _ask(channel, _ANSWER, 1, 0)
+        _ask(channel, size, warm, 0)
+        begun = channel.clock()
+        _ask(channel, size, count, warm)
+        found["request"] = (channel.clock() - begun) / (count * len(channel.clients))
+    else:
+        # A library may announce its receives: to clients that are there, as their first messages show.
+        silent = list(channel.ports)
+        for _ in channel.clients:
+            port = channel.next_request(_ANSWER, silent)
+            channel.answer(port, memoryview(bytes(_ANSWER)))
+            if not port.common:
+                silent.remove(port)
+        found["looks"] = _serve(channel, size, warm + count)
+    return found | use_since(channel, before, frames)
+
+
+def _ask(channel: QueueChannel, size: int, count: int, first: int) -> None:
+    """Let each client send ``count`` requests of numbers from ``first``, each after the answer to the one before."""
+    ports = channel.ports
+    memory = [memoryview(bytearray(size)) for _ in ports]
+    asked, answered, sending = [0] * len(ports), [0] * len(ports), [False] * len(ports)
+
+    def step() -> bool:
+        for place, port in enumerate(ports):
+            if asked[place] == answered[place] < count and not sending[place] and not port.unsettled():
+                np.frombuffer(memory[place], np.uint32)[:] = first + asked[place]
+                port.expect(_ANSWER)
+                port.send(memory[place])
+                sending[place] = True
+            if sending[place] and port.sent():
+                asked[place] += 1
+                sending[place] = False
+            if asked[place] > answered[place] and port.received(_ANSWER):
+                answered[place] += 1
+        return min(answered) == count
+
+    channel.until(step)
+
+
+def _serve(channel: QueueChannel, size: int, count: int) -> float:
+    """Serve ``count`` requests of each client, and return the mean number of places of a search with success."""
+    answer, total, channel.looks = memoryview(bytes(_ANSWER)), 0, 0
+    requests = count * len(channel.clients)
+    for _ in range(requests):
+        port = channel.next_request(size, channel.ports)
+        for piece in port.pieces:
+            total += int(np.frombuffer(piece, np.uint32).sum())
+        channel.answer(port, answer)
+    words = size // np.uint32().itemsize
+    if total != len(channel.clients) * words * (count * (count - 1) // 2):
+        raise AssertionError(f"{channel.setup.carrier}: the server has received other numbers than its clients sent")
+    return channel.looks / requests

@@ -14,10 +14,12 @@ from mxwire.bench.logp import BANDWIDTHS
 from mxwire.bench.models.catalogue import CARD, COPIED, MODELS, UNSYNCHRONISED, has_card
 from mxwire.bench.models.comparison import (
     BURST,
+    BY_CLIENTS,
     BY_PAYLOAD,
     CEILING,
     KINDS,
     KNEE,
+    LOOKS,
     PATTERNS,
     PLACES,
     STUDY,
@@ -27,6 +29,7 @@ from mxwire.bench.models.comparison import (
     comparison_figures,
     idle_time,
 )
+from mxwire.bench.models.pm import PmPort
 from mxwire.bench.models.vmmc2 import VmmcPort
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.study import StudyOptions
@@ -93,11 +96,68 @@ def test_bandwidths_by_payload_are_those_of_models_and_no_other_series():
     assert [each.x for each in figure.figure.shown] == ["payload"] * 3
 
 
+@pytest.mark.parametrize("copied", ["", COPIED])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_server_answers_all_clients_and_looks_at_one_place_if_its_library_has_a_common_queue(name, copied):
+    """The server compares the sum of all numbers that it has received."""
+    shared = {"carrier": name + copied, "spin": False, "count": 3}
+    with MemoryTestbed() as testbed:
+        for size, clients in ((4, 3), (4096, 8)):
+            active, passive = testbed.run("central queue", size=size, clients=clients, **shared)
+            assert active["request"] > 0
+            assert passive["looks"] == 1 or (passive["looks"] > 1 and not MODELS[name].port.common)
+
+
+def test_a_library_has_a_common_queue_unless_data_arrive_without_their_sender():
+    assert {name for name, each in MODELS.items() if not each.port.common} == {"bip", "vmmc2", "null"}
+
+
+def test_a_server_detects_requests_that_differ_from_those_of_its_clients(monkeypatch):
+    offer = PmPort.offer
+
+    def offer_other_data(port, data):
+        return offer(port, memoryview(bytes(len(data))))
+
+    monkeypatch.setattr(PmPort, "offer", offer_other_data)
+    with MemoryTestbed() as testbed, pytest.raises(TestbedError, match="the server has received other numbers"):
+        testbed.run("central queue", carrier="pm", spin=False, size=64, count=3, clients=2)
+
+
+def test_a_queue_by_clients_is_compared_in_place_and_copied():
+    with MemoryTestbed() as testbed:
+        recording = compare_models(testbed, StudyOptions.of(1, True), ["vmmc2"], (4,), clients=(1, 4))
+    assert recording.complete and not recording.remarks
+    assert [each.name for each in recording.series] == [BY_CLIENTS]
+    series = recording.named(BY_CLIENTS)
+    assert series.contestants() == [f"{name}{how}, 4 B" for name in ("vmmc2", "null") for how in ("", COPIED)]
+    one, four = (each.counts[LOOKS] for each in series.curve("vmmc2, 4 B"))
+    assert one == 1 < four <= 4
+    text = plain(list(comparison_blocks(recording)), 120)
+    assert "Central queue by number of clients" in text and "Places looked at per request" in text
+    figures = [each.figure for each in comparison_figures(recording)]
+    assert [each.shown[0].contestants() for each in figures] == [["vmmc2", "null"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"sizes": (65536,)}, "a request has whole numbers in one packet: up to 4,096 bytes"),
+        ({"sizes": (6,)}, "in fours, not 6"),
+        ({"cards": ("process",)}, "use --card inline"),
+        ({"names": ("gam", "tcp")}, "tcp is not a model"),
+    ],
+)
+def test_queues_that_cannot_be_measured_are_refused(given, error):
+    options = {"names": ("gam",)} | given
+    with MemoryTestbed() as testbed, pytest.raises(MxwireError, match=error):
+        compare_models(testbed, StudyOptions.of(1, True), clients=(2,), **options)
+
+
 def test_payloads_that_do_not_fit_and_carriers_without_them_are_refused():
     with MemoryTestbed(mtu=1500) as testbed:
         with pytest.raises(MxwireError, match=r"a payload of 4,096 bytes needs an MTU of 4,128, not 1,500"):
             compare_models(testbed, StudyOptions.of(1, True), ["gam"], payloads=(1024, 4096))
-        with pytest.raises(MxwireError, match="udp decides itself about its frames"):
+        with pytest.raises(MxwireError, match="udp is not a model"):
             compare_models(testbed, StudyOptions.of(1, True), ["udp", "gam"], payloads=(1024,))
 
 
