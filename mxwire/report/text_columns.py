@@ -26,7 +26,6 @@ _GROUP: Final = 4
 _DIGITS: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 _DECIMAL: Final = _DIGITS[np.indices((10,) * _GROUP).reshape(_GROUP, -1).T.copy()].view(np.uint32)[:, 0]
 _HEXADECIMAL: Final = _DIGITS[np.indices((16, 16)).reshape(2, -1).T.copy()].view(np.uint16)[:, 0]
-_POWERS: Final = 10 ** np.arange(1, 19)
 _CHUNK: Final = 1 << 12
 """Rows that are joined at once, which a processor's cache holds."""
 _DIRECT: Final = 1 << 16
@@ -40,19 +39,20 @@ def constant(text: str) -> Text:
 
 def decimals(numbers: NDArray[Any], width: int = 1, fill: str = " ") -> Text:
     """Numbers from 0 in decimal, filled on the left up to ``width`` characters."""
-    rest = numbers.astype(np.int64)
-    digits = np.searchsorted(_POWERS, rest, side="right") + 1
-    most = max(int(digits.max(initial=1)), width)
+    rest = values = numbers.astype(np.int64)
+    greatest = int(values.max(initial=0))
+    most = max(len(str(greatest)), width)
     groups = np.empty((len(rest), -(-most // _GROUP)), np.uint32)
     for place in reversed(range(groups.shape[1])):
         higher = rest // 10**_GROUP
         groups[:, place] = _DECIMAL[rest - higher * 10**_GROUP]
         rest = higher
     shown = groups.view(np.uint8)[:, -most:]
-    if int(digits.min(initial=most)) < most:
-        filling = np.zeros(most, np.uint8)
-        filling[most - width :] = ord(fill)
-        shown = np.where(np.arange(most) < (most - digits)[:, None], filling, shown)
+    # In most columns all numbers have the same number of digits: then none are compared.
+    for digits in range(len(str(int(values.min(initial=greatest)))), most):
+        filling = ord(fill) if digits < width else 0
+        if filling != ord("0"):
+            shown[values < 10**digits if 10**digits <= greatest else slice(None), most - 1 - digits] = filling
     return shown
 
 
@@ -130,16 +130,19 @@ def text_of(count: int, *columns: Text) -> bytes:
     for start in range(0, count, _CHUNK):
         end = min(start + _CHUNK, count)
         octets = beside(end - start, *(each[start:end] if len(each) == count else each for each in parts))
-        texts.append(octets[octets != 0].tobytes())
+        texts.append(octets.tobytes().translate(None, b"\0"))
     return b"".join(texts)
 
 
 def extended(text: bytes, rests: Mapping[int, str]) -> bytes:
     """Append a text to some rows of :func:`text_of`, by the number of the row."""
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) if rests else ()
-    parts, start = [], 0
-    for row in sorted(rests):
-        end = int(ends[row])
-        parts += [text[start:end], rests[row].encode()]
+    if not rests:
+        return text
+    rows = sorted(rests)
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))[rows].tolist()
+    parts: list[bytes] = []
+    start = 0
+    for row, end in zip(rows, ends, strict=True):
+        parts += (text[start:end], rests[row].encode())
         start = end
     return b"".join([*parts, text[start:]])
