@@ -7,10 +7,25 @@ splits a live capture into several files. ``memory.py`` keeps memory between bat
 
 from __future__ import annotations
 
-from mxwire.capture.memory import retain_freed_memory
-from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
-from mxwire.capture.reader import CaptureReader, open_capture
-from mxwire.capture.writer import CaptureFormat, CaptureWriter, create_capture
+from typing import TYPE_CHECKING
+
+from mxwire.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from mxwire.capture.memory import retain_freed_memory
+    from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
+    from mxwire.capture.reader import CaptureReader, open_capture
+    from mxwire.capture.writer import CaptureFormat, CaptureWriter, create_capture
+
+__getattr__ = import_on_first_use(
+    __name__,
+    {
+        "memory": ("retain_freed_memory",),
+        "metadata": ("SUPPORTED_LINK_TYPES", "CaptureInterface", "CaptureSection", "describe_link_type"),
+        "reader": ("CaptureReader", "open_capture"),
+        "writer": ("CaptureFormat", "CaptureWriter", "create_capture"),
+    },
+)
 
 __all__ = [
     "SUPPORTED_LINK_TYPES",

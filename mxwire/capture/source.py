@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from mxwire.errors import CaptureError, CaptureNotFoundError
@@ -190,6 +189,20 @@ class Compression:
     """Compressed bytes to unpack at once, limited so that hostile ones expand to at most about 32 MiB."""
     duplicate: Callable[[Any], _Decompressor | None]
     """Return a decompressor in the same state, or None if its library cannot duplicate one."""
+    error: Callable[[], type[Exception]]
+    """Return the exception that the decompressor raises for damaged data."""
+
+
+def _zstd_decompressor() -> _Decompressor:
+    import zstandard  # only for its files: commands start fast
+
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+def _zstd_error() -> type[Exception]:
+    import zstandard
+
+    return zstandard.ZstdError
 
 
 def _is_zstd_start(head: bytes) -> bool:
@@ -200,9 +213,14 @@ def _is_zstd_start(head: bytes) -> bool:
 COMPRESSIONS = (
     # Deflate expands one byte to at most 1032 bytes; zstd expands a block of 4 bytes to at most 128 KiB.
     Compression(
-        "gzip", lambda head: head[:3] == b"\x1f\x8b\x08", lambda: zlib.decompressobj(31), 16 << 10, lambda it: it.copy()
+        "gzip",
+        lambda head: head[:3] == b"\x1f\x8b\x08",
+        lambda: zlib.decompressobj(31),
+        16 << 10,
+        lambda it: it.copy(),
+        lambda: zlib.error,
     ),
-    Compression("zstd", _is_zstd_start, lambda: zstandard.ZstdDecompressor().decompressobj(), 1 << 10, lambda _: None),
+    Compression("zstd", _is_zstd_start, _zstd_decompressor, 1 << 10, lambda _: None, _zstd_error),
 )
 
 
@@ -289,7 +307,7 @@ class UnpackedBytes:
         before = self._compression.duplicate(self._member)
         try:
             self._unpacked = memoryview(self._member.decompress(piece))
-        except (zlib.error, zstandard.ZstdError) as error:
+        except self._compression.error() as error:
             near = self._raw.bytes_read - len(self._packed) + self._at
             self._pending = DamagedCompression(
                 f"the {self._compression.name} file is damaged near its byte {near} ({printable(str(error))})"

@@ -20,7 +20,6 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from mxwire.scenarios.shipped import scenario_names
 from mxwire.texts import file_text
 
 Source = Callable[[], Iterable[str]]
@@ -107,6 +106,8 @@ def folders(_context: click.Context, _parameter: click.Parameter, incomplete: st
 def scenarios(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names and folders of the library's scenarios, one level at a time, and files."""
     level = incomplete.count("/") + 1
+    from mxwire.scenarios.shipped import scenario_names
+
     found = dict.fromkeys(
         "/".join(parts[:level]) + ("/" if len(parts) > level else "")
         for parts in (each.split("/") for each in scenario_names())
