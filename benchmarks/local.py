@@ -16,7 +16,7 @@ from functools import partial
 
 from contest import Benchmark, Run, Sample, run_benchmark
 
-from mxwire.bench.intranode.study import IN_C, PairStarter, refusals
+from mxwire.bench.intranode.pair_starter import IN_C, PairStarter, refusals
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 
 SIZES = (0, 1, 8, 32, 128, 129, 512, 1024, 4096, 4097, *(1 << exponent for exponent in range(13, 23)))

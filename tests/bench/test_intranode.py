@@ -24,23 +24,21 @@ from mxwire.bench.intranode.catalogue import KINDS, MECHANISMS, WITHOUT_TWIN, me
 from mxwire.bench.intranode.counters import PAGE_FAULTS, EventCounter, ProbedBuffer, missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError, Piece, Pool, SharedFlags
 from mxwire.bench.intranode.memory import MEMORIES, KeptPool, pool_of
+from mxwire.bench.intranode.pair_starter import IN_C, PairStarter, refusals
 from mxwire.bench.intranode.registration import PinnedPages, RegistrationCache, registration_times
 from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
 from mxwire.bench.intranode.study import (
     ACCESS,
     AGENT_COPIES,
     EXPERIMENTS,
-    IN_C,
     MISSING,
     SERVED,
     SLOWDOWN,
     SLOWED,
     TRIP,
     IntranodeStudy,
-    PairStarter,
     _IntranodeRun,
     left_out,
-    refusals,
     run_intranode,
 )
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
@@ -70,7 +68,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pairs(program: Path, forked_sides: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[PairStarter]:
-    monkeypatch.setattr("mxwire.bench.intranode.study.compile_program", lambda _, path: shutil.copy(program, path))
+    monkeypatch.setattr(
+        "mxwire.bench.intranode.pair_starter.compile_program", lambda _, path: shutil.copy(program, path)
+    )
     with ExitStack() as held:
         yield PairStarter(held)
 

@@ -11,12 +11,12 @@ from itertools import product
 from typing import Final
 
 from mxwire.bench.claims.claim import Check, ClaimEvidence, ClaimVerdict, Judge, Term, difference, live, ordered, ratio
+from mxwire.bench.intranode.pair_starter import IN_C
 from mxwire.bench.intranode.report import LOW, MEDIUM
 from mxwire.bench.intranode.study import (
     ACCESS,
     COPY_SIZES,
     DISTURBANCES,
-    IN_C,
     LARGE,
     PLACES,
     REGISTRATION,

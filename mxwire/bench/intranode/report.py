@@ -7,12 +7,12 @@ from typing import Final
 
 from mxwire.bench.intranode.catalogue import KINDS, MECHANISMS, mechanism_named
 from mxwire.bench.intranode.memory import MEMORIES
+from mxwire.bench.intranode.pair_starter import IN_C
 from mxwire.bench.intranode.study import (
     ACCESS,
     AGENT_COPIES,
     COPY_SIZES,
     DISTURBANCES,
-    IN_C,
     LARGE,
     MISSING,
     REGISTRATION,
