@@ -52,9 +52,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mxwire.host.core import Core, defer_interrupts, restore_interrupts
+from mxwire.host.core import Core
 from mxwire.host.errors import HostTimeoutError
 from mxwire.host.requests import Pending, Waiter
+from mxwire.host.section import defer_interrupts, restore_interrupts
 from mxwire.link.wakeup import Wakeup
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.units import MILLISECOND, SECOND

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mxwire.host import Host, core
+from mxwire.host import Host
+from mxwire.host.section import ExclusiveSection, defer_interrupts, restore_interrupts
 from mxwire.link import MemoryNetwork
 
 from .conftest import PATIENCE
@@ -87,8 +88,8 @@ def test_an_interrupt_ends_a_wait_and_the_host_lives_on(program, wait, spin):
 
 
 def test_an_interrupt_waits_for_the_end_of_a_section():
-    section, order = core.ExclusiveSection(), []
-    held = core.defer_interrupts()
+    section, order = ExclusiveSection(), []
+    held = defer_interrupts()
     try:
         with pytest.raises(KeyboardInterrupt):
             with section:
@@ -101,7 +102,7 @@ def test_an_interrupt_waits_for_the_end_of_a_section():
             signal.raise_signal(signal.SIGINT)
     finally:
         if held:
-            core.restore_interrupts()
+            restore_interrupts()
     assert held and order == ["inner work", "outer work"]
 
 
