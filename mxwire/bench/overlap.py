@@ -75,6 +75,8 @@ SLICES_US: Final = (10, 100, 1000)
 _POLLED_SIZE: Final = 65536
 _POLLED_WORK: Final = 20_000
 """Work of an application that polls, in µs."""
+_SLEPT_LONGER: Final = 60
+"""Time in µs by which Linux prolongs a sleep, in general."""
 _DRAWN: Final = 1 << 20
 """Longest message of a timeline."""
 _REPETITIONS: Final = 3
@@ -309,8 +311,19 @@ def work_of(length: int, network: float, bound: str) -> tuple[int, int]:
 
 
 def network_rate(ranks: OverlapRanks, length: int) -> float:
-    """The rate of double buffering without work in MB/s, which all ways of progress are compared with."""
-    return median(buffered_rate(ranks, ranks.reference, length, kind=ranks.works[-1])[0] for _ in range(3))
+    """The rate of double buffering without work in MB/s, which all ways of progress are compared with.
+
+    Without the time for which a rank has waited for a processor: on a busy machine the work would otherwise be that for
+    a slower network, and take longer by the load once more.
+    """
+
+    def time_of_run() -> float:
+        answers = ranks.play(ranks.reference, _BOTH, ranks.works[-1], "double buffering", length=length, fill=0, add=0)
+        took = max(each["time"] for each in answers)
+        ran, waited = zip(*ranks.used.values(), strict=True) if ranks.used else ((0,), (0,))
+        return float(max(took - sum(waited), *ran))
+
+    return BUFFERS * length / median(time_of_run() for _ in range(3)) * 1e3
 
 
 def _double_buffering(study: OverlapStudy, ranks: OverlapRanks, way: str, network: float, points: Points) -> None:
@@ -350,27 +363,29 @@ def _timeline(ranks: OverlapRanks, way: str, length: int, network: float) -> dic
 # Post-work-wait
 
 
-def overlap_of(ranks: OverlapRanks, way: str, length: int, busy: int, kind: str = "") -> tuple[float, dict[str, float]]:
-    """The share of the shorter of message and work that both have in common, and the phases in µs."""
+def overlaps_of(ranks: OverlapRanks, way: str, length: int, busy: int) -> dict[str, tuple[float, dict[str, float]]]:
+    """The share of the shorter of message and work that both have in common, and the phases in µs, by kind of work."""
 
-    def phases(work: int) -> dict[str, float]:
+    def phases(work: int, kind: str) -> dict[str, float]:
         parameters = {"length": length, "busy": busy, "work": work, "repetitions": ranks.repetitions}
         answer = ranks.play(way, (busy,), kind, "single message", **parameters)[busy]
         return {name: median(values) for name, values in answer.items()}
 
-    alone = phases(0)
+    alone = phases(0, ranks.works[0])
     idle = alone["post"] + alone["work"] + alone["wait"]
-    found = phases(min(round(2 * idle), LONGEST_WORK))
-    total = found["post"] + found["work"] + found["wait"]
-    details = {name: value / 1e3 for name, value in ({"idle": idle} | found | {"total": total}).items()}
-    return (idle + found["alone"] - total) / min(idle, found["alone"]), details
+    overlaps = {}
+    for kind in ranks.works:
+        found = phases(min(round(2 * idle), LONGEST_WORK), kind)
+        total = found["post"] + found["work"] + found["wait"]
+        details = {name: value / 1e3 for name, value in ({"idle": idle} | found | {"total": total}).items()}
+        overlaps[kind] = (idle + found["alone"] - total) / min(idle, found["alone"]), details
+    return overlaps
 
 
 def _post_work_wait(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, points: Points) -> None:
     for side in study.sides:
         for size in study.sizes:
-            for kind in ranks.works:
-                found, details = overlap_of(ranks, way, size, SIDES.index(side), kind)
+            for kind, (found, details) in overlaps_of(ranks, way, size, SIDES.index(side)).items():
                 name = f"{way}, {side} {WORKS[kind]}"
                 points.add(OVERLAP, name, found, details=details, marks=ranks.marks, size=size)
 
@@ -381,7 +396,8 @@ def _post_work_wait(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float
 def _polling(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, points: Points) -> None:
     for slice_us in SLICES_US:
         for kind in ranks.works:
-            parameters = {"slice_ns": slice_us * MICROSECOND, "slices": _POLLED_WORK // slice_us}
+            took = slice_us + (_SLEPT_LONGER if kind == "slept" else 0)
+            parameters = {"slice_ns": slice_us * MICROSECOND, "slices": _POLLED_WORK // took}
             answer = ranks.play(way, (1,), kind, "polling", length=_POLLED_SIZE, **parameters)[1]
             add = partial(points.add, marks=ranks.marks, slice=slice_us)
             name = f"{way}, {kind}" if kind else way

@@ -31,7 +31,7 @@ from mxwire.bench.overlap import (
     OverlapStudy,
     buffered_rate,
     network_rate,
-    overlap_of,
+    overlaps_of,
     run_overlap,
     summed_rate,
     work_of,
@@ -131,7 +131,7 @@ def test_eager_messages_are_copied_by_the_producer_and_need_no_library_later():
     ],
 )
 def test_one_message_of_1_mib_overlaps_only_if_each_needed_library_is_idle(way, busy, least, most):
-    assert least <= overlap_of(RANKS, way, MIB, busy)[0] <= most
+    assert least <= overlaps_of(RANKS, way, MIB, busy)[""][0] <= most
 
 
 def test_an_agent_on_the_core_of_the_application_steals_its_time():
@@ -289,15 +289,35 @@ def test_other_numbers_than_those_that_were_sent_are_an_error():
 
 def test_a_signal_that_costs_nothing_steals_only_the_time_of_the_library():
     free = ModelledOverlap(replace(CLOVERTOWN, signal=0.0), JUMBO)
-    assert overlap_of(free, "signal", MIB, 1)[0] > overlap_of(RANKS, "signal", MIB, 1)[0] + 0.2
+    assert overlaps_of(free, "signal", MIB, 1)[""][0] > overlaps_of(RANKS, "signal", MIB, 1)[""][0] + 0.2
 
 
 def test_a_piece_of_work_is_bounded_since_the_other_rank_waits_for_its_end():
     assert work_of(MIB, 1.0, "producer-bound") == (LONGEST_WORK, LONGEST_WORK)
-    slow = Mock(repetitions=1)
+    slow = Mock(repetitions=1, works=("slept", "burnt"))
     slow.play.return_value = [{each: [10 * LONGEST_WORK] for each in ("alone", "post", "work", "wait")}]
-    overlap_of(slow, "library", MIB, 0)
-    assert [each.kwargs["work"] for each in slow.play.call_args_list] == [0, LONGEST_WORK]
+    overlaps_of(slow, "library", MIB, 0)
+    # The idle message is the same for both kinds of work.
+    assert [each.kwargs["work"] for each in slow.play.call_args_list] == [0, LONGEST_WORK, LONGEST_WORK]
+
+
+@pytest.mark.parametrize(
+    ("used", "time"),
+    [
+        ({}, 50),
+        ({"sender": (20, 0), "receiver": (30, 1)}, 49),
+        ({"sender": (20, 10), "receiver": (12, 15)}, 25),
+        ({"sender": (20, 40), "receiver": (32, 30)}, 32),
+    ],
+)
+def test_the_network_is_not_slower_on_a_busy_machine(used, time):
+    """Work that is chosen by a rate under load would take longer by the load once more."""
+    live = Mock(reference="library", works=("slept", "burnt"), used=used)
+    times = iter([10, 50, 90])
+    live.play.side_effect = lambda *_, **__: [{"time": 10}, {"time": next(times)}]
+    if used:
+        times = iter([50, 50, 50])
+    assert network_rate(live, MIB) == BUFFERS * MIB / time * 1e3
 
 
 # Verdicts and guesses.
