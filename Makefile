@@ -5,7 +5,7 @@
 # make bench     run all benchmarks, and record the figures of the documentation, on a quiet machine (BENCH='curve live')
 # make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play all
 #                cells of the matrix, 1,000 random MX programs, mutated frames by both paths, and 100,000 random seeds,
-#                and compare all benchmarks with the recording: two hours on two processors
+#                and compare all benchmarks with the recording: two hours on two processors (NIGHTLY='--quick soak')
 # make mutation  run automatic mutants against the tests that reach them (MUTATION='--first --sample 60 --rooms wire');
 #                a sample of one room against the tests of this room, in minutes: make mutation ROOM=wire COUNT=60
 # make soak      soak live hosts only (SOAK=SECONDS)
@@ -98,22 +98,11 @@ dist: setup
 bench: setup
 	@$(BIN)/python benchmarks/record.py $(BENCH); code=$$?; $(BIN)/python tools/readme.py && exit $$code
 
-# NIGHTLY_ON names workers, as in mxwire simulate --on; a run that was ended continues from its checkpoint.
-NIGHTLY_ON ?= local
+# All parts run, whatever has failed; NIGHTLY='--quick', or the names of parts, choose, and --on names workers, as in
+# mxwire simulate --on. Seeds whose run was ended continue from a checkpoint.
 nightly: setup
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement tools/requirements-nightly.txt
-	$(BIN)/python tools/fuzz.py --seconds 600 --records 1000000
-	MXWIRE_FUZZ_FRAMES=1000000 $(BIN)/python -m pytest -q tests/dissector/test_fuzz.py
-	@$(MAKE) --no-print-directory soak
-	@mkdir -p build
-	$(MXWIRE) interop >build/nightly-matrix.txt || { tail -n 40 build/nightly-matrix.txt; exit 1; }
-	$(BIN)/python -m tests.library.schedules --seeds 0-799
-	$(BIN)/python -m tests.library.schedules --seeds 800-999 --faults all --limit 300
-	$(BIN)/python -m tests.wire.mutation_campaign --columns 100000000 --both 1000000 --on $(NIGHTLY_ON)
-	$(MXWIRE) simulate --seeds 0-99999 --on $(NIGHTLY_ON) --checkpoint build/nightly-seeds.jsonl
-	@rm -f build/nightly-seeds.jsonl
-	$(BIN)/python benchmarks/record.py --compare
-	$(BIN)/python benchmarks/record.py --compare --interpreted analysis decode engine live
+	$(BIN)/python tools/nightly.py $(NIGHTLY)
 
 SOAK ?= 600
 soak: setup
