@@ -47,16 +47,21 @@ class _CrossMemory(_ReadableProcess):
         super().open()
         self._function: Any
         (self._function,) = library(self.CALL)
-        self._here, self._there = IoVector(), IoVector()
-        self._pointers = ctypes.byref(self._here), ctypes.byref(self._there)
+        pair = (IoVector * 2)()
+        self._vectors = memoryview(pair).cast("B").cast("Q")
+        """Address and length here, and there."""
+        here, there = ctypes.byref(pair), ctypes.byref(pair, ctypes.sizeof(IoVector))
+        # Objects of ctypes that are made once: those of a call would take as long as the kernel's part of a short one.
+        one, nothing = ctypes.c_ulong(1), ctypes.c_ulong(0)
+        self._arguments = here, one, there, one, nothing
 
     def move(self, piece: Piece, address: int) -> None:
         """Copy the message."""
-        here, there = self._pointers
-        self._here.base, self._there.base = piece.address, address
-        self._here.length = self._there.length = piece.size
-        one, nothing = ctypes.c_ulong(1), ctypes.c_ulong(0)
-        if checked(self._function(self.partner, here, one, there, one, nothing), self.CALL) != piece.size:
+        vectors, size = self._vectors, len(piece.view)
+        vectors[0], vectors[1], vectors[2], vectors[3] = piece.address, size, address, size
+        count = self._function(self.partner, *self._arguments)
+        if count != size:
+            checked(count, self.CALL)
             raise MechanismError(f"{self.CALL}: a part of the memory does not exist")
 
 

@@ -117,9 +117,11 @@ class SharedBuffer(SharedMemory):
         """Fill slots in turn, each when it is empty."""
         flags, slot, view, place = self._flags, self.slot, piece.view, self._own
         for begin in range(0, len(view), slot):
-            part = view[begin : begin + slot]
+            part, whole = view[begin : begin + slot], self._parts[place]
+            # A slice that is not needed would take time.
+            filled = whole if len(part) == slot else whole[: len(part)]
             flags.wait(place, 0)
-            self._parts[place][: len(part)] = part
+            filled[:] = part
             flags.set(place, 1)
             place ^= 1
 
@@ -127,9 +129,10 @@ class SharedBuffer(SharedMemory):
         """Empty slots in turn, each when it is full."""
         flags, slot, view, place = self._flags, self.slot, piece.view, self._other
         for begin in range(0, len(view), slot):
-            part = view[begin : begin + slot]
+            part, whole = view[begin : begin + slot], self._parts[place]
+            filled = whole if len(part) == slot else whole[: len(part)]
             flags.wait(place, 1)
-            part[:] = self._parts[place][: len(part)]
+            part[:] = filled
             flags.set(place, 0)
             place ^= 1
 
@@ -182,22 +185,25 @@ class CellQueue(SharedMemory):
 
     def give(self, piece: Piece) -> None:
         """Fill cells, each when it was given back."""
-        flags, view, place, first = self._flags, piece.view, self._next[0], self._own
-        for begin in range(0, len(view), self.slot):
-            part = view[begin : begin + self.slot]
+        flags, view, place, first, slot = self._flags, piece.view, self._next[0], self._own, self.slot
+        for begin in range(0, len(view), slot):
+            part, whole = view[begin : begin + slot], self._parts[first + place]
+            length = len(part)
+            cell = whole if length == slot else whole[:length]
             flags.wait(first + place, 0)
-            self._parts[first + place][: len(part)] = part
-            flags.set(first + place, len(part) + 1)
+            cell[:] = part
+            flags.set(first + place, length + 1)
             place = (place + 1) % CELLS
         self._next[0] = place
 
     def take(self, piece: Piece) -> None:
         """Empty cells, and give each back."""
-        flags, view, place, first = self._flags, piece.view, self._next[1], self._other
-        done = 0
-        while done < len(view):
+        flags, view, place, first, slot = self._flags, piece.view, self._next[1], self._other, self.slot
+        done, size = 0, len(view)
+        while done < size:
+            cell = self._parts[first + place]
             length = flags.wait_least(first + place, 1) - 1
-            view[done : done + length] = self._parts[first + place][:length]
+            view[done : done + length] = cell if length == slot else cell[:length]
             flags.set(first + place, 0)
             place = (place + 1) % CELLS
             done += length
