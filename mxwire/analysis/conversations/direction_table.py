@@ -17,8 +17,8 @@ from mxwire.analysis.conversations.message_rows import KINDS, acknowledgement
 from mxwire.analysis.conversations.partners import Conversation, Flow
 from mxwire.analysis.conversations.rows import DirectionKey
 from mxwire.analysis.conversations.state import FollowerState
-from mxwire.analysis.conversations.streams import Stream, stream_at
-from mxwire.wire.numbers import ABANDONED_NEXT, NO_SESSION, NUMBER_MASK
+from mxwire.analysis.conversations.streams import Stream, first_position, stream_at
+from mxwire.wire.numbers import ABANDONED_NEXT, NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
 
 UNKNOWN: Final = -1
 """``session`` of a direction without plain frames, and the number of no direction."""
@@ -60,8 +60,8 @@ class DirectionTable:
     def __init__(self) -> None:
         self.flows: list[Flow] = []
         """Flows; ``NO_FLOW`` for a direction that was not seen before."""
-        self.streams: list[Stream | None] = []
-        """Streams, or those that begin with the number that the receiver requested; None if it is unknown."""
+        self._streams: list[Stream | None] = []
+        """Streams; None for one that has not begun."""
         self.numbers: dict[int, int] = {}
         """The directions of regular streams, by the identity of the stream."""
         self.rows = np.zeros(0, _DIRECTION)
@@ -83,6 +83,14 @@ class DirectionTable:
         """Position of the first message of each stream that came after it was read and is not forgotten."""
         lost: _Integers = self.changes["forgotten"] - self.rows["held"]
         return self.rows["first"] + np.maximum(lost, 0)
+
+    def stream(self, number: int) -> Stream:
+        """Return the stream of a direction, which begins with the number that the receiver requested if it is new."""
+        found = self._streams[number]
+        if found is None:
+            start = self.flows[number].starts[-1]
+            found = self._streams[number] = stream_at(start, start)
+        return found
 
     def find(self, source: _Addresses, destination: _Addresses) -> NDArray[np.intp]:
         """Return the directions of frames; -1 if one is not in the table."""
@@ -115,21 +123,24 @@ class DirectionTable:
         """Add a direction; return its row. ``back`` is the number of the other direction."""
         direction = state.directions.get(key)
         flow = NO_FLOW if direction is None else direction.flow
-        stream = flow.stream or _beginning(flow)
+        stream = flow.stream
         self.flows.append(flow)
-        self.streams.append(stream)
+        self._streams.append(stream)
         is_known = flow.session not in (None, NO_SESSION) and flow.frames and flow.back.frames
         session = flow.session if is_known else UNKNOWN
         if stream is None:
-            known = UNKNOWN if flow.acked_unseen is None else flow.acked_unseen
-            return back, session, False, False, False, 0, 0, 0, 0, 0, known, 0
+            start, known = flow.starts[-1] if flow.starts else None, flow.acked_unseen
+            if start is None or known not in (None, start):
+                return back, session, False, False, False, 0, 0, 0, 0, 0, UNKNOWN if known is None else known, 0
+            first, bits = first_position(start), start & SESSION_NUMBER_MASK
+            return back, session, _may_continue(first, bits, flow), True, True, first, bits, 0, first, first, UNKNOWN, 0
         entries, regular = stream.entries, _is_regular(stream, flow)
         if regular:
             self.numbers[id(stream)] = len(self) - 1
             unacknowledged = (entries[each] for each in range(stream.acked, stream.next))
             flying.extend(each for each in unacknowledged if isinstance(each, CapturedMessage))
         return (
-            back, session, regular, flow.stream is None, stream.in_turn, stream.next, stream.bits, len(entries),
+            back, session, regular, False, stream.in_turn, stream.next, stream.bits, len(entries),
             stream.next, stream.acked, stream.ack_value, len(stream.reported),
         )  # fmt: skip
 
@@ -141,9 +152,9 @@ class DirectionTable:
         at = np.flatnonzero(used)
         values = zip(at.tolist(), rows[at].tolist(), changes[at].tolist(), strict=True)
         for number, row, change in values if self.is_used else ():
-            _, _, regular, _, in_turn, first, _, _, next_, acked, known, _ = row
+            _, _, regular, begins, in_turn, first, _, _, next_, acked, known, _ = row
             forgotten, _, *ack, unseen, frames, octets, libacks, message_bytes, most, last_ns = change[: -len(KINDS)]
-            flow, stream = self.flows[number], self.streams[number]
+            flow = self.flows[number]
             flow.frames += frames
             flow.bytes += octets
             flow.libacks += libacks
@@ -155,8 +166,9 @@ class DirectionTable:
                     flow.messages[kind] += count
             if unseen:
                 flow.acked_unseen = flow.starts[-1]
-            if stream is None or not regular:
+            if not regular or (begins and next_ == first):
                 continue
+            stream = self.stream(number)
             for position in [*islice(stream.entries, forgotten)] if forgotten else ():
                 del stream.entries[position]
             stream.in_turn = in_turn
@@ -164,7 +176,7 @@ class DirectionTable:
                 stream.acked = stream.confirmed = acked
                 stream.ack_value, stream.last_ack = known, acknowledgement(*ack)
             if next_ > first:
-                if flow.stream is None:
+                if begins:
                     flow.stream, flow.restart = stream, False
                 stream.seen += next_ - first
                 stream.next = next_
@@ -177,8 +189,7 @@ class DirectionTable:
         reporting[[*self.out_of_turn]] = True
         at = np.flatnonzero(reporting)
         for number, count in zip(at.tolist(), self.rows["reported"][at].tolist(), strict=True):
-            stream = self.streams[number]
-            assert stream is not None
+            stream = self.stream(number)
             in_turn = islice(stream.entries, count)
             stream.reported = deque(self.out_of_turn.get(number, in_turn))
 
@@ -188,14 +199,8 @@ def _reverse(key: DirectionKey) -> DirectionKey:
     return destination << 16 | (source & 0xFF) << 8 | source >> 8 & 0xFF, source >> 16
 
 
-def _beginning(flow: Flow) -> Stream | None:
-    """Return the stream that begins with the number that the receiver requested; None if that is unknown."""
-    start = flow.starts[-1] if flow.starts else None
-    if start is None or flow.acked_unseen not in (None, start):
-        return None
-    stream = stream_at(start, start)
-    stream.in_turn = True
-    return stream
+def _may_continue(first: int, bits: int, flow: Flow) -> bool:
+    return first & NUMBER_MASK != ABANDONED_NEXT and bits | ABANDONED_NEXT not in flow.starts
 
 
 def _is_regular(stream: Stream, flow: Flow) -> bool:
@@ -203,8 +208,7 @@ def _is_regular(stream: Stream, flow: Flow) -> bool:
     return (
         stream.confirmed == stream.acked
         and not stream.forgotten
-        and stream.first & NUMBER_MASK != ABANDONED_NEXT
-        and stream.bits | ABANDONED_NEXT not in flow.starts
+        and _may_continue(stream.first, stream.bits, flow)
         and (stream.in_turn or _ascends(stream))
         and all(_is_flying(stream.entries.get(each)) for each in range(stream.acked, stream.next))
     )

@@ -216,10 +216,8 @@ class _PlainRun:
         ``row`` is its row, unless it was reported or is an entry that was never a row. The content is None if it is
         reported, or no TINY or SMALL.
         """
-        stream = self.table.streams[direction]
-        assert stream is not None
         if row is None:
-            entry = stream.entries.get(position)
+            entry = self.table.stream(direction).entries.get(position)
             if isinstance(entry, CapturedMessage) and entry.number in self.earlier.created:
                 return 0, None, None
         elif row[0] not in self.earlier.created:
@@ -281,8 +279,7 @@ class _PlainRun:
 
         ``held`` is the number of its entries; ``reported`` are directions and positions of all reported messages.
         """
-        row, stream, first = self.table.rows[number], self.table.streams[number], int(self.first_sent[number])
-        assert stream is not None
+        row, stream, first = self.table.rows[number], self.table.stream(number), int(self.first_sent[number])
         sent_at = self.sent_by_lane[first : first + int(self.count_sent[number])]
         at = np.flatnonzero(reported[0] == number)
         # A stream that holds too many entries has lost the oldest when they are reported.

@@ -112,8 +112,7 @@ class RunMessages:
         ack: Acknowledgement | None = None
         for *row, state.now_ns, ack_frame, how in _rows_of(self.rows):
             message = self._message(state, oldest, *row)
-            stream = self.table.streams[row[1]]
-            assert stream is not None
+            stream = self.table.stream(row[1])
             if ack is None or ack.frame != ack_frame or ack.time_ns != state.now_ns or ack is not stream.last_ack:
                 ack = stream.last_ack = acknowledgement(ack_frame, state.now_ns, how)
             message.ack = ack
@@ -134,12 +133,11 @@ class RunMessages:
         self, state: FollowerState, oldest: list[int], number: int, which: int, position: int, *values: int
     ) -> CapturedMessage:
         """Return the message of a row, which is created unless it was, as an entry of its stream."""
-        flow, stream, message = self.table.flows[which], self.table.streams[which], self.created.get(number)
-        assert stream is not None
+        message = self.created.get(number)
         if message is None:
-            message = create_plain(state, number, flow, position, *values)
+            message = create_plain(state, number, self.table.flows[which], position, *values)
         if position >= oldest[which]:
-            stream.entries[position] = message
+            self.table.stream(which).entries[position] = message
         return message
 
 

@@ -147,10 +147,15 @@ class Stream:
         return found
 
 
+def first_position(number: int) -> int:
+    """Return the position of the first sequence number of a stream."""
+    return (number & NUMBER_MASK) + _LAP
+
+
 def stream_at(number: int, starts: int | None) -> Stream:
     """Return a stream with ``number`` as the first one seen, after the receiver requested to begin with ``starts``."""
     bits = number & SESSION_NUMBER_MASK
-    low = (number & NUMBER_MASK) + _LAP
+    low = first_position(number)
     if starts is not None and starts & SESSION_NUMBER_MASK == bits:
         ahead = (number - starts) & NUMBER_MASK
         if ahead < OUTSTANDING_MAXIMUM:

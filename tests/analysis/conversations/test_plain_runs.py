@@ -422,6 +422,18 @@ def test_messages_that_a_later_run_reports_are_not_created():
     assert created.call_count < 100 < follower.messages
 
 
+def test_directions_are_read_once_for_several_runs():
+    """The seed gives 91 hosts, which connect first: each direction has five frames per run."""
+    (batch,) = decoded([traffic(Random(24), 4000, 0)], MXOE)
+    read = Mock(wraps=direction_table.DirectionTable._row)
+    with bounds(SKIPPED=1), patch.object(direction_table.DirectionTable, "_row", lambda *each: read(*each)):
+        follower = Follower(marks=True, messages=False)
+        for first in range(0, 4000, 1000):
+            follower.observe(batch.select(np.arange(first, first + 1000)))
+    assert len({(each.address, each.endpoint) for pair in follower.conversations for each in pair.flows}) == 91
+    assert read.call_count == 180
+
+
 def test_a_run_may_begin_with_the_report_of_a_large_message():
     """Its replies must be counted first, so that frame is followed alone."""
     random = Random(1)
