@@ -36,12 +36,12 @@ def test_mtu_draws_the_bound_beside_the_rates():
     assert {"mxoe, 8 frames per block", "bound: mxoe, 8 frames per block", "omx:9000, 32 frames per block"} <= delayed
 
 
-def test_claims_resume_with_the_studies_that_are_missing(tmp_path, monkeypatch):
+def test_claims_are_judged_from_a_recording_and_resume_with_the_studies_that_are_missing(tmp_path, monkeypatch):
     """Each study is in the file when it has ended, whatever happens to the next one."""
     from mxwire.bench.claims import library_study, model_study
 
-    path = tmp_path / "claims.jsonl"
-    words = ["S1-T1", "--model-only", "--quick", "-w", str(path)]
+    path, text = tmp_path / "claims.jsonl", tmp_path / "claims.md"
+    words = ["S2-F13", "--model-only", "--quick", "-w", str(path)]
 
     def killed(*_):
         raise SystemExit(9)
@@ -51,11 +51,16 @@ def test_claims_resume_with_the_studies_that_are_missing(tmp_path, monkeypatch):
         assert CliRunner().invoke(claims, words).exit_code == 9
     (model,) = read_recordings(path)
     assert (model.study, model.complete) == ("model", True)
-    monkeypatch.setattr(model_study, "run_model", killed)
-    done = CliRunner().invoke(claims, [*words, "--resume"])
-    assert done.exit_code == 0 and f"model: kept from {model.conditions.time}" in done.stderr
+    done = mxwire("bench", "claims", *words, "--resume", "--markdown", str(text))
+    assert (done.code, done.err) == (0, f"mxwire: model: kept from {model.conditions.time}\n")
+    assert "S2-F13-a" in done.out and "S2-F9-a" not in done.out and "by a quick study" in done.out
+    assert re.search(r"^Conditions\n=+\n", done.out, re.M)
+    assert text.read_text().startswith("# The papers' claims\n")
     assert [each.study for each in read_recordings(path)] == ["model", "libraries", "mtu", "overlap"]
+    again = mxwire("bench", "claims", "S2-F13", "--from", str(path), "--json")
+    assert [json.loads(line)["claim"] for line in again.out.splitlines()] == ["S2-F13-a", "S2-F13-b"]
     # One with other options is not the same study.
+    monkeypatch.setattr(model_study, "run_model", killed)
     assert CliRunner().invoke(claims, [*words[:2], "-w", str(path), "--resume"]).exit_code == 9
 
 
@@ -87,18 +92,6 @@ def test_a_stalled_study_of_claims_costs_neither_its_beginning_nor_the_others(tm
     model, overlap = read_recordings(path)
     assert overlap.study == "overlap" and overlap.complete
     assert model.study == "model" and model.series and not model.complete
-
-
-def test_claims_are_judged_from_a_recording(tmp_path):
-    path, text = tmp_path / "claims.jsonl", tmp_path / "claims.md"
-    first = mxwire("bench", "claims", "S2-F13", "--model-only", "--quick", "-w", str(path), "--markdown", str(text))
-    assert (first.code, first.err) == (0, "")
-    assert "S2-F13-a" in first.out and "S2-F9-a" not in first.out
-    assert "by a quick study" in first.out
-    assert re.search(r"^Conditions\n=+\n", first.out, re.M)
-    assert text.read_text().startswith("# The papers' claims\n")
-    again = mxwire("bench", "claims", "S2-F13", "--from", str(path), "--json")
-    assert [json.loads(line)["claim"] for line in again.out.splitlines()] == ["S2-F13-a", "S2-F13-b"]
 
 
 @pytest.mark.parametrize("table", ["1", "2", "3"])
