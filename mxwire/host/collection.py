@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import gc
 import threading
+from typing import Final
+
+_AT_START: Final = gc.get_freeze_count()
+"""Number of objects that Python itself has exempted."""
 
 
 class _Exemption:
@@ -28,7 +32,7 @@ def exempt_objects() -> None:
     """Exempt the existing objects from garbage collection, unless the application has exempted some itself."""
     with _exemption.lock:
         _exemption.hosts += 1
-        if _exemption.hosts == 1 and not gc.get_freeze_count():
+        if _exemption.hosts == 1 and gc.get_freeze_count() <= _AT_START:
             gc.freeze()
             _exemption.frozen = True
 
