@@ -7,6 +7,7 @@
  *   SlotReader      SlotRing.take_short (link/ring_v2.py)
  *   view_of         memoryview
  *   address_of      _array_address (protocol/arguments.py)
+ *   store           _assign_slice (protocol/arguments.py)
  *   send_frames     the loop of FrameSender.send_few (link/sender.py)
  *   RecordWriter    RecordWriter (link/record_ring.py)
  *   RecordReader    RecordReader (link/record_ring.py)
@@ -741,6 +742,36 @@ address_of(PyObject *Py_UNUSED(module), PyObject *buffer)
     return address;
 }
 
+/* Copy data to an offset in writable memory, which has room for it. */
+static PyObject *
+store_data(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
+{
+    if (given != 3) {
+        PyErr_SetString(PyExc_TypeError, "store takes memory, an offset and data");
+        return NULL;
+    }
+    Py_ssize_t offset = PyLong_AsSsize_t(arguments[1]);
+    if (offset == -1 && PyErr_Occurred())
+        return NULL;
+    Py_buffer memory, data;
+    if (PyObject_GetBuffer(arguments[0], &memory, PyBUF_WRITABLE) < 0)
+        return NULL;
+    if (PyObject_GetBuffer(arguments[2], &data, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&memory);
+        return NULL;
+    }
+    int fits = offset >= 0 && offset <= memory.len && data.len <= memory.len - offset;
+    if (fits)
+        memmove((char *)memory.buf + offset, data.buf, (size_t)data.len);
+    else
+        PyErr_SetString(PyExc_ValueError, "the memory has no room for the data");
+    PyBuffer_Release(&memory);
+    PyBuffer_Release(&data);
+    if (!fits)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* RecordWriter and RecordReader: the two sides of a ring of records in shared memory */
 
 #define SHORT_RECORD 512
@@ -1248,6 +1279,7 @@ static PyTypeObject RunFormType = {
 static PyMethodDef functions[] = {
     {"view_of", view_of, METH_O, "Return a view of a buffer."},
     {"address_of", address_of, METH_O, "Return the address of the bytes of a buffer."},
+    {"store", (PyCFunction)(void (*)(void))store_data, METH_FASTCALL, "Copy data to an offset in memory."},
     {"send_frames", (PyCFunction)(void (*)(void))send_frames, METH_FASTCALL, "Send frames through a packet socket."},
     {NULL},
 };

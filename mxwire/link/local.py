@@ -62,6 +62,7 @@ from mxwire.link.record_ring import (
     make_writer,
     records_left,
 )
+from mxwire.native import quick_struct
 from mxwire.units import MILLISECOND, SECOND
 
 _COUNTS: Final = 1024
@@ -71,6 +72,8 @@ _GREETING: Final = struct.Struct("=8s16sQ")
 """Magic with version, random bytes, and their address."""
 _MAGIC: Final = b"mxlocal\x03"
 _CREDENTIALS: Final = struct.Struct("3i")
+_DESCRIPTION: Final[Any] = quick_struct(struct.Struct("=3Q"))
+"""The description of a message in one segment, which takes a tenth of the time of an array."""
 _SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _CHECK_INTERVAL: Final = MILLISECOND
 """Nanoseconds between checks of the sockets while the process polls: a system call costs more than a message."""
@@ -159,8 +162,13 @@ class SharedMemoryChannel:
 
     def describe(self, memory: Memory, endpoint: int) -> bytes:
         """Return the number of withdrawals of the endpoint, followed by addresses and lengths of the memory."""
-        words = array("Q", [self._own_withdrawals[endpoint]])
-        for place, size in memory.places():
+        withdrawals, places = self._own_withdrawals[endpoint], memory.places()
+        if len(places) == 1:
+            place, size = places[0]
+            packed: bytes = _DESCRIPTION.pack(withdrawals, place, size)
+            return packed
+        words = array("Q", [withdrawals])
+        for place, size in places:
             words.append(place)
             words.append(size)
         return words.tobytes()

@@ -460,7 +460,12 @@ class Names:
         """Time of the next query, in ns; 0 if a query is waiting already; None if no search is running."""
         if self.urgent:
             return 0
-        return min((next(iter(queue)).deadline for queue in self._waiting.values()), default=None)
+        soonest: int | None = None
+        for queue in self._waiting.values():
+            due = next(iter(queue)).deadline
+            if soonest is None or due < soonest:
+                soonest = due
+        return soonest
 
     def query(self, now: int) -> None:
         """Send the queries that are due."""

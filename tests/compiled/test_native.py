@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mxwire.errors import InvalidRecordError
 from mxwire.link import record_ring, ring_v2
 from mxwire.link.ring import SHORT, USER, VLAN_VALID
-from mxwire.protocol.arguments import _array_address
+from mxwire.protocol.arguments import _array_address, _assign_slice
 from mxwire.protocol.card.replies import REPLY_PARTS
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
@@ -433,6 +433,31 @@ def test_a_ring_refuses_memory_that_is_not_one(native):
         native.RecordWriter(array.array("Q", [0]), control)
     writer = native.RecordWriter(mmap.mmap(-1, SIDE), *LAYOUT)
     assert not writer.has_room((1 << 64) - 1)
+
+
+def stored(store, memory, *arguments):
+    """The memory after a call, or None if it was refused."""
+    try:
+        store(memory, *arguments)
+    except (ValueError, TypeError, BufferError):
+        return None
+    return bytes(memory)
+
+
+@given(
+    room=st.integers(0, 40), offset=st.integers(0, 45), data=st.binary(min_size=1, max_size=40), read_only=st.booleans()
+)
+def test_data_stored_in_memory(native, room, offset, data, read_only):
+    found = []
+    for store in (native.store, _assign_slice):
+        memory = memoryview(bytearray(range(room)))
+        found.append(stored(store, memory.toreadonly() if read_only else memory, offset, data))
+    assert found[0] == found[1]
+    for wrong in ((), (bytearray(2), 0), (bytearray(2), "0", b""), (bytearray(2), 0, "text"), ("text", 0, b"")):
+        with pytest.raises((TypeError, BufferError)):
+            native.store(*wrong)
+    with pytest.raises(ValueError, match="no room"):
+        native.store(bytearray(2), -1, b"1")
 
 
 def test_the_address_of_a_buffer(native):

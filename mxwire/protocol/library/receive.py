@@ -184,6 +184,12 @@ class Receive(MessageTarget):
         room = self.memory.length
         return (_TRUNCATED, room) if self.length > room else (_SUCCESS, self.length)
 
+    def _end_whole(self) -> None:
+        """End the receive, since its memory has the message."""
+        self.follow(_MESSAGE)
+        status, transferred = self._whole()
+        self.finish(status, transferred)
+
     def take_message(self, partner: Partner, match_info: int, data: bytes | memoryview) -> None:
         """Take a TINY, a SMALL or a message from the same host."""
         self._taken(partner, match_info, len(data), data)
@@ -192,8 +198,7 @@ class Receive(MessageTarget):
             self.finish(_SUCCESS, len(data))
             return
         self.memory.put(0, data)
-        status, transferred = self._whole()
-        self.fire(ReceiveEvent.MESSAGE, status, transferred)
+        self._end_whole()
 
     def take_local(self, partner: Partner, send: Any) -> None:
         """Take a large message from the memory of a sender on the same host, unless that endpoint has closed."""
@@ -209,7 +214,7 @@ class Receive(MessageTarget):
             if not send.fetch(self, min(self.length, self.memory.length)):
                 self.fire(ReceiveEvent.FRAGMENT)
                 return
-            self.fire(ReceiveEvent.MESSAGE, *self._whole())
+            self._end_whole()
         send.received(self.transferred)
 
     def take_fragments(self, partner: Partner, match_info: int, reassembly: Reassembly) -> None:
