@@ -346,6 +346,18 @@ def test_no_process_sleeps_before_it_has_taken_all_records(interface):
         assert two.engine.matching.unexpected == 1000
 
 
+def test_records_do_not_keep_a_host_from_polling_its_links(interface):
+    """A record is answered before the links are polled, but not each time."""
+    with joined(interface) as (_, target, one, two, partner):
+        link = target.core.links[0]
+        link.wake()
+        for number in range(8):
+            one.isend(partner, b"x", number)
+            target.core.step(looks=2)
+        assert two.engine.matching.unexpected == 8
+        assert not select.select([link], [], [], 0)[0]
+
+
 def test_records_for_a_suspended_endpoint_keep_no_process_awake(interface):
     """R-GEN-01: those that its ring has no room for wait in the channel, and are taken when it resumes."""
     with joined(interface) as (source, target, one, two, partner):
