@@ -33,8 +33,8 @@ detects this, as work left with no event due.
 A row of the tables 1 to 3 of Araki and others is ``ModelFacts``. The tables are printed from it. ``behaviour.py`` plays
 the models to find the value of each cell of tables 1 and 2; tests compare it with the facts for the libraries of the
 paper, and claims are judged by it. GM (Myricom), Portals 3.0 (Maccabe and others, 2002) and U-Net (von Eicken and
-others, 1995) are models, too; mx, TCP and UDP are rows, and exist elsewhere as channels; the Myricom API is a row
-without code.
+others, 1995) are models, too; mx, TCP and UDP are rows, and exist elsewhere as channels; FM 1.x and the
+Myricom API are rows without code.
 
 Begin with ``layer.py``, then ``gam.py``; ``port.py`` is the face of all models for benchmarks, ``catalogue.py`` has
 them by name, and ``comparison.py`` measures them through ``mxwire/bench/channels/models.py``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mxwire.bench.models import am2, bip, fm2, gam, gm, null, pm, portals, unet, vmmc2
@@ -95,6 +95,15 @@ OTHERS: Final = {
     ),
     "tcp": ModelFacts("TCP", overflow="prevented", errors="tolerated", reliability="kernel + copy", **_SOCKETS),  # type: ignore[arg-type]
     "udp": ModelFacts("UDP", overflow="data loss", errors="data loss", reliability="none", **_SOCKETS),  # type: ignore[arg-type]
+    "fm1": replace(
+        fm2.FACTS,
+        title="FM-1.x",
+        elsewhere=(1, 2),
+        remark="no code: no paper here describes it, so this row is general knowledge and untested: FM-2.02, but with "
+        "handlers that begin when their message lies contiguously in a buffer of the library; so data elsewhere are "
+        "copied once more",
+        remark_table=0,
+    ),
     "myricom-api": ModelFacts(
         "Myricom API",
         model="send/recv",
@@ -117,7 +126,9 @@ OTHERS: Final = {
         "its channels are those of the null model",
     ),
 }
-"""Rows without a layer: mxwire's engine, sockets, and a library that no paper describes."""
+"""Rows without a layer: mxwire's engine, sockets, and libraries that no paper describes."""
+WITHOUT_CODE: Final = ("fm1", "myricom-api")
+"""Rows of libraries that cannot be measured."""
 
 
 def all_facts() -> dict[str, ModelFacts]:

@@ -35,6 +35,7 @@ from mxwire.bench.models.catalogue import (
     OTHERS,
     UNSYNCHRONISED,
     VARIANTS,
+    WITHOUT_CODE,
     check_model,
     has_card,
     is_model,
@@ -108,10 +109,11 @@ def compared(names: Sequence[str], cards: Sequence[str] = ("inline",)) -> list[s
             raise MxwireError(
                 f"no place for a card is called {each!r}{suggestion(each, CARDS)}: use {', '.join(CARDS)}"
             )
-    chosen = [*MODELS, *(each for each in OTHERS if each != "myricom-api")] if list(names) == ["all"] else list(names)
+    measured = [*MODELS, *(each for each in OTHERS if each not in WITHOUT_CODE)]
+    chosen = measured if list(names) == ["all"] else list(names)
     for each in chosen:
-        if each == "myricom-api":
-            raise MxwireError("myricom-api has no code: it cannot be measured")
+        if each in WITHOUT_CODE:
+            raise MxwireError(f"{each} has no code: it cannot be measured")
         if each not in VARIANTS:
             check_model(each)
     carriers = [each for each in expanded(chosen) if each != CEILING] + [CEILING]

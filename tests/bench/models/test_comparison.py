@@ -11,7 +11,7 @@ from mxwire.bench.channels.channel import ChannelSetup
 from mxwire.bench.cost.tables import MYRINET
 from mxwire.bench.cost.testbed import VirtualTestbed
 from mxwire.bench.logp import BANDWIDTHS
-from mxwire.bench.models.catalogue import CARD, COPIED, MODELS, UNSYNCHRONISED, has_card
+from mxwire.bench.models.catalogue import CARD, COPIED, MODELS, UNSYNCHRONISED, WITHOUT_CODE, has_card
 from mxwire.bench.models.comparison import (
     BURST,
     BY_CLIENTS,
@@ -189,8 +189,9 @@ def test_libraries_are_compared_with_the_null_model_once():
     assert compared(["gam", "null", "gam"]) == ["gam", "null"]
     assert compared(["all"])[-1] == "null"
     assert {"mxoe", "tcp", "udp", *MODELS} <= set(compared(["all"]))
-    with pytest.raises(MxwireError, match="myricom-api has no code"):
-        compared(["myricom-api"])
+    for each in WITHOUT_CODE:
+        with pytest.raises(MxwireError, match=f"{each} has no code"):
+            compared([each])
     with pytest.raises(MxwireError, match="did you mean portals"):
         compared(["portal"])
 
