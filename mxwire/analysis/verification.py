@@ -103,6 +103,8 @@ class Verification:
         self._rules = tuple(rules) if rules is not None else None
         self._vantage = vantage
         self._speak: dict[tuple[bytes, bytes], Dialect] = {}
+        self._learned: tuple[Sequence[Dialect], list[NDArray[Any]]] = (), []
+        """Dialects of the latest batch; source, destination and dialect of its pairs of hosts."""
         self._judge = Judge(self._dialect, vantage)
         self._window, self._skipped = MOST_PLAIN, SKIPPED
 
@@ -201,7 +203,11 @@ class Verification:
         assignment, located = decoded.assignment, decoded.located
         pairs = assignment.source.astype(np.int64) << 32 | assignment.destination
         first = np.unique(pairs, return_index=True)[1]
-        columns = located.source[first], located.destination[first], assignment.which[first]
+        columns = [each[first] for each in (located.source, located.destination, assignment.which)]
+        # Most batches have the pairs of the one before; with many hosts, noting them takes longer than judging frames.
+        if assignment.dialects == self._learned[0] and all(map(np.array_equal, columns, self._learned[1])):
+            return
+        self._learned = assignment.dialects, columns
         for *ends, which in zip(*(each.tolist() for each in columns), strict=True):
             source, destination = (each.to_bytes(ADDRESS_SIZE, "big") for each in ends)
             self._speak[source, destination] = dialect = assignment.dialects[which]
