@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mxwire.protocol.agent.remote_segments import RemoteSegments
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.card.replies import PullReplies, RegionTable, message_offset, region_offset, replies_needed
@@ -85,3 +86,22 @@ def test_any_blocks_of_two_transfers(dialect, blocks, first, pieces):
         replies.write(out)
         assert out.tobytes() == b"".join(replies.frames(False)) == expected(asked, data, dialect)
         assert b"".join(map(bytes, replies.frames(True))) == out.tobytes()
+
+
+def test_memory_of_another_process_is_read_once_per_block():
+    """Each access is a call of the kernel, which takes about as long as a frame of a link."""
+    reads, data = [], pattern(64_000)
+
+    class CountedMemory:
+        def read(self, place: int, parts: list[np.ndarray]) -> bool:
+            reads.append((place, sum(map(len, parts))))
+            parts[0][:] = np.frombuffer(data[place : place + len(parts[0])], np.uint8)
+            return True
+
+    port = Port(0, REPLIER, "replier", MXOE, OPEN_MX_1_5)
+    region = RegionTable(256, 0).register(RemoteSegments(CountedMemory(), [(0, len(data))]), 0, PULLER)
+    asked = pull(MXOE, 5, 0, 0, 0, len(data))
+    count = replies_needed(asked, MXOE)
+    frames = PullReplies(asked, len(data), region, port, count).frames(False)
+    assert count > 10 and b"".join(frames) == expected(asked, data, MXOE)
+    assert reads == [(0, len(data))]

@@ -305,12 +305,14 @@ class PullReplies:
             return built
         found: list[bytes] = []
         taken = 0
+        # Once for all frames, since memory of another process takes a call.
+        data = self._region.part(self._first, self._total)
         for place, length in enumerate(self._data):
             number, offset = _on_wire(self._sequence + place), (self._start + taken) % _MODULO
             head = port.reply.pack(
                 destination, port.address, ETHERTYPE_MXOE, _TYPE, number, length, offset, handle, magic
             )
-            frame = head + self._region.part(self._first + taken, length)
+            frame = head + data[taken : taken + length]
             found.append(frame if len(frame) >= _SHORTEST else frame + bytes(_SHORTEST - len(frame)))
             taken += length
         return found
