@@ -38,6 +38,7 @@ def surveyed(host: Host, **options) -> list[SurveyedHost]:
         raise AssertionError(hosts)
     finally:
         survey.close()
+        assert not host.core.observers
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
