@@ -6,29 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from mxwire.bench.path import (
-    ALONE,
-    CALL,
-    FRAME,
-    FRAME_SIZE,
-    LIBRARY,
-    SIZES,
-    TOLERANCE,
-    TRIP,
-    Budget,
-    budgets,
-    steps,
-)
+from mxwire.bench.path import ALONE, CALL, FRAME, FRAME_SIZE, LIBRARY, SIZES, TOLERANCE, TRIP, Budget, budgets, steps
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import (
-    SERIES_CAPTION,
-    Figure,
-    PageFigure,
-    SeriesFigure,
-    marks_legend,
-    series_blocks,
-    spread,
-)
+from mxwire.bench.report import SERIES_CAPTION, Figure, PageFigure, SeriesFigure, marks_legend, series_blocks, spread
 from mxwire.bench.rounds import order
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import COLOURS, legend_beside, number_text, panels

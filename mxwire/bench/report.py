@@ -11,17 +11,7 @@ from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.errors import OutputError, write_file
 from mxwire.extras import import_extra
 from mxwire.report import plot
-from mxwire.report.document import (
-    Block,
-    Column,
-    Heading,
-    Listing,
-    Paragraph,
-    Row,
-    Table,
-    Verbatim,
-    number_columns,
-)
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, number_columns
 from mxwire.wire.dialect import Dialect
 
 _DASHES: Final = {"-": "", "--": "6 3", ":": "2 2", "-.": "6 2 2 2"}

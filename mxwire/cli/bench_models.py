@@ -121,13 +121,7 @@ def models(given: ModelsOptions) -> None:
         return
     if not given.compare:
         raise MxwireError("nothing to do: add --table 1, 2 or 3, or --compare")
-    from mxwire.bench.models.comparison import (
-        LIMIT,
-        compare_models,
-        compared,
-        comparison_blocks,
-        comparison_figures,
-    )
+    from mxwire.bench.models.comparison import LIMIT, compare_models, compared, comparison_blocks, comparison_figures
 
     compared(given.names, given.cards)
     opener = choose_testbed(given.machine, given.memory, None, given.cable)

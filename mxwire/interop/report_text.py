@@ -8,17 +8,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from mxwire.interop.result import VERDICTS, Cell, InteropReport
-from mxwire.report.document import (
-    Block,
-    Heading,
-    Listing,
-    Paragraph,
-    Row,
-    Table,
-    Verbatim,
-    columns_of,
-    output_width,
-)
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, Verbatim, columns_of, output_width
 from mxwire.report.junit import junit_case, junit_document, junit_suite
 
 SHOWN: Final = 12

@@ -38,15 +38,7 @@ from mxwire.ethernet import HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link.backoff import BACKOFF_NS
 from mxwire.link.ring import fence
-from mxwire.link.umem import (
-    CONTINUED,
-    LOW_WORD,
-    NEED_WAKEUP,
-    Descriptors,
-    XdpSocket,
-    descriptors_of,
-    pieces_of,
-)
+from mxwire.link.umem import CONTINUED, LOW_WORD, NEED_WAKEUP, Descriptors, XdpSocket, descriptors_of, pieces_of
 
 RING: Final = 1024
 """Descriptors of the transmit ring."""

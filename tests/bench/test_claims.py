@@ -25,9 +25,7 @@ from mxwire.bench.claims.claim import (
     ratio,
     record_of,
 )
-from mxwire.bench.claims.claim import (
-    live as live_term,
-)
+from mxwire.bench.claims.claim import live as live_term
 from mxwire.bench.claims.figures import claim_figures
 from mxwire.bench.claims.library_study import CARD_SIZES, COMPARED_MODELS, measure_libraries
 from mxwire.bench.claims.model_study import COLLECTIVE, SHARE, TABLE_1, TRIP, run_model

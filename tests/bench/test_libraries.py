@@ -10,15 +10,7 @@ import pytest
 
 from mxwire.bench.claims.library_study import fit, moved_parameters, numbers_of
 from mxwire.bench.cost.calibration import half_round_trip
-from mxwire.bench.cost.tables import (
-    CLOVERTOWN,
-    MYRINET,
-    MYRINET_FITTED,
-    TABLES,
-    Costs,
-    FittedNumber,
-    table_by_name,
-)
+from mxwire.bench.cost.tables import CLOVERTOWN, MYRINET, MYRINET_FITTED, TABLES, Costs, FittedNumber, table_by_name
 from mxwire.bench.cost.testbed import VirtualTestbed
 from mxwire.bench.cost.wires import WirePort
 from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED, model_of

@@ -11,22 +11,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from mxwire.bench.cost.calibration import (
-    FITTED,
-    PREDICTED,
-    TCP_FITTED,
-    calibrate,
-    half_round_trip,
-    tcp_half_round_trip,
-)
-from mxwire.bench.cost.tables import (
-    CLOVERTOWN,
-    MX_FIRMWARE,
-    Costs,
-    own_table_file,
-    table_by_name,
-    write_own_table,
-)
+from mxwire.bench.cost.calibration import FITTED, PREDICTED, TCP_FITTED, calibrate, half_round_trip, tcp_half_round_trip
+from mxwire.bench.cost.tables import CLOVERTOWN, MX_FIRMWARE, Costs, own_table_file, table_by_name, write_own_table
 from mxwire.bench.imb.columns import imb_row
 from mxwire.bench.imb.patterns import BENCHMARKS, as_osu, benchmark_by_name, measured
 from mxwire.bench.imb.rank_testbed import LiveRanks, ModelRanks, RankOptions, RankProcesses, RankSurroundings

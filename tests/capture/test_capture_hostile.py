@@ -8,17 +8,7 @@ import struct
 
 import pytest
 import zstandard
-from capture_builders import (
-    enhanced,
-    interface,
-    obsolete,
-    option,
-    pcap_header,
-    read_all,
-    record,
-    section,
-    simple,
-)
+from capture_builders import enhanced, interface, obsolete, option, pcap_header, read_all, record, section, simple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -21,16 +21,7 @@ from mxwire.replay.stateful.records import FOR_LIBRARY, NUMBERED, Hindsight, Rec
 from mxwire.units import MILLISECOND
 from mxwire.wire.codec import codec_of
 from mxwire.wire.enums import NackType
-from mxwire.wire.packets import (
-    Announcement,
-    ConnectReply,
-    ConnectRequest,
-    HostQuery,
-    Notify,
-    Pull,
-    Rndv,
-    Truc,
-)
+from mxwire.wire.packets import Announcement, ConnectReply, ConnectRequest, HostQuery, Notify, Pull, Rndv, Truc
 from tests.conformance.application import Application
 from tests.conformance.case import Case
 from tests.conformance.outbox import CARD, Difference, LossyOutbox, Outbox

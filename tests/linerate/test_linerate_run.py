@@ -18,13 +18,7 @@ from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.host import Host, HostTimeoutError
 from mxwire.host.service import Service
-from mxwire.linerate.control import (
-    ControlMessage,
-    SinkAddress,
-    SinkControl,
-    SinkUnreachableError,
-    decode_control,
-)
+from mxwire.linerate.control import ControlMessage, SinkAddress, SinkControl, SinkUnreachableError, decode_control
 from mxwire.linerate.drops import KernelDrops, drops_by_place
 from mxwire.linerate.generator import ClockMonitor, FrameGenerator, GeneratorPlan
 from mxwire.linerate.generator_run import GeneratorRun

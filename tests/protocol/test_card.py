@@ -14,17 +14,7 @@ from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import omx
-from mxwire.wire.packets import (
-    ConnectReply,
-    HostQuery,
-    HostReply,
-    NackLib,
-    NackMcp,
-    Pull,
-    PullReply,
-    Tiny,
-    Truc,
-)
+from mxwire.wire.packets import ConnectReply, HostQuery, HostReply, NackLib, NackMcp, Pull, PullReply, Tiny, Truc
 from tests.frames import make_frame
 
 from .world import KEY, World, address, frame_to, pattern, pullable, statuses

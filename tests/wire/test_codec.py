@@ -11,16 +11,7 @@ from hypothesis import strategies as st
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Codec, Malformed, build, codec_of, parse
 from mxwire.wire.dialect import MXOE, omx
-from mxwire.wire.packets import (
-    Announcement,
-    ConnectReply,
-    HostReply,
-    Medium,
-    Pull,
-    PullReply,
-    Raw,
-    Tiny,
-)
+from mxwire.wire.packets import Announcement, ConnectReply, HostReply, Medium, Pull, PullReply, Raw, Tiny
 from tests.frames import make_frame
 
 from .strategies import DIALECTS, conversations, frames, relaxed

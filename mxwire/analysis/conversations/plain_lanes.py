@@ -17,12 +17,7 @@ from mxwire.analysis.conversations.run_messages import REPEATED
 from mxwire.analysis.conversations.streams import ENTRIES
 from mxwire.rules.lanes import LaneOrder
 from mxwire.wire.enums import TrucType
-from mxwire.wire.numbers import (
-    LIBACK_LENGTH,
-    NUMBER_MASK,
-    OUTSTANDING_MAXIMUM,
-    SESSION_NUMBER_MASK,
-)
+from mxwire.wire.numbers import LIBACK_LENGTH, NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 LEAST: Final = 512
 """Minimum number of frames of a run: fewer frames are followed faster one by one."""

@@ -10,16 +10,7 @@ from typing import Any, Final
 from mxwire.bench.claims.claim import ClaimEvidence
 from mxwire.bench.claims.library_study import AM, TRANSFERS
 from mxwire.bench.claims.library_study import STUDY as LIBRARIES
-from mxwire.bench.claims.model_study import (
-    COLLECTIVE,
-    COLLECTIVE_SIZES,
-    SHARE,
-    SHARE_SIZES,
-    SLOW,
-    STUDY,
-    TABLE_1,
-    TRIP,
-)
+from mxwire.bench.claims.model_study import COLLECTIVE, COLLECTIVE_SIZES, SHARE, SHARE_SIZES, SLOW, STUDY, TABLE_1, TRIP
 from mxwire.bench.intranode.study import STUDY as INTRANODE
 from mxwire.bench.intranode.study import operation_series
 from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, ROUND_TRIPS

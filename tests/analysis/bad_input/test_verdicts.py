@@ -15,14 +15,7 @@ from mxwire.wire.enums import PacketType
 from tests.captures import CAPTURES, batch_of, records_of
 from tests.rules.testbed import Testbed
 
-from .mangling import (
-    HARMLESS,
-    Frames,
-    Mangler,
-    mirrored,
-    neighbours_swapped,
-    queues,
-)
+from .mangling import HARMLESS, Frames, Mangler, mirrored, neighbours_swapped, queues
 
 NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap"))
 
