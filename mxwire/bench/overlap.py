@@ -9,7 +9,7 @@ producer, network and consumer. It runs with a slow producer (half of the networ
 rate), the other way around, and with random numbers that are added up. *Post-work-wait* posts a message, works for
 twice the time of an idle message, and waits: its overlap is (idle + work - total) / min(idle, work). *Polling* works in
 slices with a poll between them, while messages arrive: availability is the time of the work alone over that with
-messages.
+messages. *Socket buffers* are those of TCP: the longest message that leaves while its receiver makes no call.
 
 All are programs over a communicator (``overlap_programs.py``), which run on modelled hosts (:class:`ModelledOverlap`)
 and on live ones (``overlap_live.py``); :class:`OverlapRanks` is the face of both. In virtual time work is time of a
@@ -22,7 +22,8 @@ Series ``rate`` (MB/s over ``size``): ``<way>, network`` without work, ``<way>, 
 ``random and sum``; the details are the rates of producer and consumer alone and during the run, the best possible rate
 and the share of it, and live the µs per buffer for which each party has run, and has waited for a processor. Series
 ``overlap`` (over ``size``): ``<way>, sender works`` and ``receiver works``, with the times of the phases in µs. Series
-``availability`` and ``rate while polling`` (over ``slice``, in µs): ``<way>``. Live, the kind of work is a part of the
+``availability`` and ``rate while polling`` (over ``slice``, in µs): ``<way>``. Series ``handed over while the receiver
+works`` (bytes, over ``buffer``, of which a connection has two): ``kernel``. Live, the kind of work is a part of the
 name (``sender sleeps``, ``producer-bound, burnt``). Facts: ``timelines``, by way the phases of both sides and their
 frames in a producer-bound run of a long message; ``processors`` of all parties, live.
 """
@@ -66,12 +67,21 @@ PROCESSORS: Final = "processors"
 """Fact of a live recording: the processors of all parties, by way of progress."""
 RAN, WAITED = " ran", " waited for a processor"
 """Ends of the names of details: of a party, in µs per buffer."""
-EXPERIMENTS: Final = ("double-buffering", "post-work-wait", "polling")
+HANDED_OVER: Final = "handed over while the receiver works"
+EXPERIMENTS: Final = ("double-buffering", "post-work-wait", "polling", "socket-buffers")
 SIDES: Final = ("sender", "receiver")
 PARTIES: Final = (*SIDES, *(f"agent of the {side}" for side in SIDES))
 SIZES: Final = (1024, 4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 262144, 1 << 20, 4 << 20)
 _QUICK_SIZES: Final = (4096, RENDEZVOUS_THRESHOLD + 1)
 SLICES_US: Final = (10, 100, 1000)
+SOCKET_BUFFERS: Final = (32 << 10, 64 << 10, 128 << 10)
+"""Bytes of the send buffer and of the receive buffer of each connection."""
+_BUFFER_STEP: Final = 1024
+_MOST_BUFFERS: Final = 8
+"""Longest message, in buffers."""
+_LATE: Final = 50_000_000
+"""Time in ns for which a receiver makes no call."""
+_TRIES: Final = 2
 _POLLED_SIZE: Final = 65536
 _POLLED_WORK: Final = 20_000
 """Work of an application that polls, in µs."""
@@ -121,6 +131,7 @@ class OverlapStudy:
     sides: tuple[str, ...] = SIDES
     """Sides that work in post-work-wait, each by itself."""
     timelines: bool = True
+    buffers: tuple[int, ...] = SOCKET_BUFFERS
 
     def __post_init__(self) -> None:
         """Refuse unknown names."""
@@ -145,6 +156,8 @@ class OverlapRanks(ABC):
     """The way of progress whose rate without work is that of the network."""
     repetitions = _REPETITIONS
     """Messages per point and round of post-work-wait."""
+    buffers: int | None = None
+    """Bytes of each socket buffer of TCP; None: as the system chooses."""
     used: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """The ns for which each party of the last run has run, and has waited for a processor; none in virtual time."""
 
@@ -200,7 +213,7 @@ class ModelledOverlap(OverlapRanks):
     def fabric(self, way: str) -> ModelFabric:
         """Two new ranks with a way of progress."""
         if way == "kernel":
-            return StreamFabric(self.costs, 2)
+            return StreamFabric(self.costs, 2, room=self.buffers)
         return progress_fabric(ModelHostOptions(self.costs, self.dialect, progress=way, same=self.same))
 
     def play(self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any) -> list[Answer]:
@@ -226,10 +239,11 @@ def run_overlap(study: OverlapStudy, ranks: OverlapRanks, options: StudyOptions)
     points.declare("share of the shorter time", OVERLAP)
     points.declare("share of the time", AVAILABILITY, x="slice", x_unit="µs")
     points.declare("MB/s", POLLED, x="slice", x_unit="µs")
+    points.declare("bytes", HANDED_OVER, x="buffer")
     if recording.conditions.virtual:
         options = replace(options, rounds=1)
     if options.quick:
-        study = replace(study, sizes=_QUICK_SIZES)
+        study = replace(study, sizes=_QUICK_SIZES, buffers=SOCKET_BUFFERS[:1])
     with kept(recording, points):
         ways = ranks.prepare(study, recording)
         buffered = "double-buffering" in study.experiments
@@ -405,10 +419,42 @@ def _polling(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, point
             add(POLLED, name, answer["arrived"] * _POLLED_SIZE / answer["time"] * 1e3)
 
 
+# Socket buffers
+
+
+def _socket_buffers(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, points: Points) -> None:
+    """Find the longest message of TCP that leaves its sender's memory while the receiver makes no call."""
+    for buffer in study.buffers if way == "kernel" else ():
+        ranks.buffers = buffer
+        try:
+            most = handed_over(ranks, way, buffer)
+        finally:
+            ranks.buffers = None
+        details = {"of both buffers": most / (2 * buffer)}
+        points.add(HANDED_OVER, way, most, details=details, marks=ranks.marks, buffer=buffer)
+
+
+def handed_over(ranks: OverlapRanks, way: str, buffer: int) -> int:
+    """The length of the longest message that is handed over, with socket buffers of ``buffer`` bytes."""
+
+    def leaves(length: int) -> bool:
+        parameters = {"length": length, "work": _LATE}
+        # On a busy machine a sender may wait for a processor.
+        played = (ranks.play(way, (1,), ranks.works[0], "late receiver", **parameters) for _ in range(_TRIES))
+        return any(answers[0]["sent"] < _LATE / 2 for answers in played)
+
+    least, most = 0, _MOST_BUFFERS * buffer // _BUFFER_STEP
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if leaves(middle * _BUFFER_STEP) else (least, middle)
+    return least * _BUFFER_STEP
+
+
 _EXPERIMENTS: Final[dict[str, Callable[[OverlapStudy, OverlapRanks, str, float, Points], None]]] = {
     "double-buffering": _double_buffering,
     "post-work-wait": _post_work_wait,
     "polling": _polling,
+    "socket-buffers": _socket_buffers,
 }
 
 

@@ -64,7 +64,7 @@ class LiveOverlap(OverlapRanks):
         self.ranks = ranks
         self.same = same
         self.repetitions = 1 if quick else _REPETITIONS
-        self._opened: tuple[str, tuple[int, ...]] | None = None
+        self._opened: tuple[str, tuple[int, ...], int | None] | None = None
         self._parties: dict[str, dict[str, list[int]]] = {}
 
     @property
@@ -88,7 +88,7 @@ class LiveOverlap(OverlapRanks):
 
     def _open(self, way: str, busy: tuple[int, ...]) -> None:
         """Open the communicators for a way of progress of the ranks that work, unless they are open."""
-        if self._opened == (way, busy):
+        if self._opened == (way, busy, self.buffers):
             return
         self._opened = None
         changes = []
@@ -99,12 +99,13 @@ class LiveOverlap(OverlapRanks):
             # A push is a protocol of both sides.
             progress = way if rank in busy or way == "push" else "library"
             over = "tcp" if way == "kernel" else "mx"
-            changes.append({"over": over, "progress": progress, "agent": agent, "agent_processor": place})
+            change = {"over": over, "progress": progress, "agent": agent, "agent_processor": place}
+            changes.append(change | {"buffers": self.buffers})
             port.steer(place if agent else own)
         parties = self._parties.setdefault(way, {})
         for side, found in zip(SIDES, self.ranks.open(*changes), strict=True):
             parties |= _by_party(side, found)
-        self._opened = way, busy
+        self._opened = way, busy, self.buffers
 
     def play(self, way: str, busy: Sequence[int], work: str, program: str, /, **parameters: Any) -> list[Answer]:
         """Play a program. Raises :class:`~mxwire.errors.MxwireError` if a rank fails."""

@@ -160,10 +160,33 @@ def polling(length: int, slice_ns: int, slices: int) -> RankFunction[Answer]:
     return lambda comm: receive(comm) if comm.rank else send(comm)
 
 
+def late_receiver(length: int, work: int) -> RankFunction[Answer]:
+    """A message to rank 1, which works for ``work`` ns before it makes a call.
+
+    The answer of rank 0 has the time in ns after which the memory of the message was free (``sent``).
+    """
+
+    def program(comm: Communicator) -> Program[Answer]:
+        data, ready = np.zeros(length, np.uint8), np.zeros(4, np.uint8)
+        yield from barrier_dissemination(comm)
+        if comm.rank:
+            yield [comm.isend(0, ready, _READY)]
+            yield from _work(comm, work)
+            yield [comm.irecv(0, data)]
+            return (yield from _ended(comm, {}))
+        yield [comm.irecv(1, ready, _READY)]
+        begin = comm.now()
+        yield [comm.isend(1, data)]
+        return (yield from _ended(comm, {"sent": comm.now() - begin}))
+
+    return program
+
+
 OVERLAP_PROGRAMS: Final[dict[str, Callable[..., RankFunction[Answer]]]] = {
     "double buffering": double_buffering,
     "single message": single_message,
     "polling": polling,
+    "late receiver": late_receiver,
 }
 
 

@@ -22,10 +22,12 @@ from mxwire.bench.imb.carriers import RankSetup, StreamCommunicator
 from mxwire.bench.imb.signals import HostSignals
 from mxwire.bench.overlap import (
     AVAILABILITY,
+    HANDED_OVER,
     LONGEST_WORK,
     OVERLAP,
     POLLED,
     RATE,
+    SOCKET_BUFFERS,
     TIMELINES,
     ModelledOverlap,
     OverlapStudy,
@@ -164,8 +166,8 @@ def quick() -> Recording:
 def test_a_quick_study_has_all_series_of_all_ways():
     recording = quick()
     assert recording.complete and recording.conditions.virtual
-    assert [each.name for each in recording.series] == [RATE, OVERLAP, AVAILABILITY, POLLED]
-    for series in recording.series:
+    assert [each.name for each in recording.series] == [RATE, OVERLAP, AVAILABILITY, POLLED, HANDED_OVER]
+    for series in recording.series[:-1]:
         assert {each.partition(",")[0] for each in series.contestants()} == set(PROGRESS)
         assert all("modelled" in each.marks for each in series.measurements)
     assert set(recording.facts[TIMELINES]) == set(PROGRESS)
@@ -236,6 +238,15 @@ def test_no_experiment_begins_after_the_limit_of_the_study(monkeypatch):
     assert {len(each.samples) for series in recording.series for each in series.measurements} == {1}
     assert "card: left out after 1 round: the study has taken more than -1 s" in recording.remarks
     assert not recording.complete
+
+
+def test_tcp_hands_over_as_much_as_both_socket_buffers_hold():
+    study = OverlapStudy(("kernel", "card"), ("socket-buffers",))
+    found = run_overlap(study, ModelledOverlap(CLOVERTOWN, JUMBO), StudyOptions()).named(HANDED_OVER)
+    assert found.contestants() == ["kernel"]
+    assert {each.parameters["buffer"]: each.median for each in found.measurements} == {
+        buffer: 2 * buffer for buffer in SOCKET_BUFFERS
+    }
 
 
 def test_the_study_without_costs_of_tcp_leaves_the_kernel_out():

@@ -337,6 +337,9 @@ def test_a_quick_overlap_has_every_way_of_progress(_namespaces_work):
         assert set(recording.named(name).contestants()) == expected
     for each in recording.named("overlap").measurements:
         assert set(each.details) == {"idle", "alone", "post", "work", "wait", "total"}
+    # The kernel counts more than the data, and rounds up: the step is near both buffers, and never at none or all.
+    [step] = recording.named("handed over while the receiver works").measurements
+    assert step.name == "kernel" and 0 < step.median < 8 * step.parameters["buffer"] - 1024
     parties = recording.facts["processors"]
     assert set(parties["push"]) == {"sender", "receiver", "agent of the sender", "agent of the receiver"}
     assert set(parties["card"]) == {"sender", "receiver", "agent of the receiver"}

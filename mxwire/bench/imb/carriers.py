@@ -60,6 +60,8 @@ class RankSetup:
     delay: float = 0.0
     """Seconds by which each sent frame is delayed, by mxwire itself."""
     processor: int | None = None
+    buffers: int | None = None
+    """Bytes of the send and of the receive buffer of each TCP connection; None: as the system chooses."""
     progress: str = "library"
     """The way in which messages progress while the rank works: ``library``, ``thread``, ``signal``, ``card``, ``match``
     or ``push``."""
@@ -333,6 +335,9 @@ class StreamCommunicator(LiveCommunicator):
 
     def _add(self, rank: int, opened: socket.socket) -> None:
         opened.setblocking(False)
+        if self._setup.buffers is not None:
+            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                opened.setsockopt(socket.SOL_SOCKET, option, self._setup.buffers)
         self._streams[rank] = _RankConnection(opened)
 
     def isend(self, target: int, data: Buffer, tag: int = 0) -> StreamOperation:
