@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,54 +16,13 @@ from tests.wire.support import CAPTURES, read_capture, split
 
 from .scene import diagnosed, ids
 
-ONE_WAY = {"no-reverse-connect"}
-"""The target never connects back, so the requester's libacks carry 0xFFFFFFFF and NOTIFYs are repeated (R-CON-13)."""
-PERF = {"late-reverse-connect"}
-"""omx_perf's receiver connects back after its first NOTIFY: half a second at the start of each run (R-CON-12)."""
-CUT = {"capture-frames-cut"}
-NACKS = {"endpoint-closed", "endpoint-out-of-range", "session-changed"}
-"""A closed endpoint, number 40, and an endpoint that was reopened: the scenario in the captures' index."""
-GIVEN_UP = {"receiver-not-progressing", "partner-abandoned", "session-number-differs"}
-"""The receiver is stopped, the sender abandons it and connects again; the receiver continues with the old session
-number (R-RTX-05, D-4)."""
-EXPECTED: dict[str, set[str]] = {
-    "burst": ONE_WAY,
-    "cancel": ONE_WAY,
-    "connect": {"wrong-key"},
-    "discovery-static": {"mute-peer"},
-    # Messages come half a second after those behind them, and then all of them once more (D-5).
-    "early": {"frames-lost"},
-    "every-type": ONE_WAY,
-    "many": ONE_WAY | CUT,
-    "nack-lib": NACKS,
-    "nack-mcp-closed": {"endpoint-closed"} | CUT,
-    "nack-mcp-rdmawin": ONE_WAY | {"frames-duplicated"},
-    "nack-mcp-session": {"session-changed"} | CUT,
-    "no-reverse-connect": ONE_WAY,
-    "pingpong-small-medium": PERF,
-    "pingpong-sync": PERF,
-    "receiver-killed": {"endpoint-closed", "zombie-pull"} | CUT,
-    "resends-exhausted": GIVEN_UP,
-    "stopped-receiver": ONE_WAY | {"receiver-not-progressing"},
-    "truncated": ONE_WAY,
-    "unexpected": ONE_WAY,
-    "uninit": {"endpoint-closed", "endpoint-out-of-range"},
-    "vect": ONE_WAY,
-    # 2% of the frames lost, 2% doubled, and a delay of 1 to 3 ms that lets frames overtake each other; the server
-    # connects back late.
-    "mxoe-lossy-1M": PERF | CUT | {"frames-lost", "tail-loss", "frames-duplicated", "frames-out-of-order"},
-    "omx9000-lossy-1M": PERF | CUT | {"frames-lost", "frames-out-of-order"},
-    # The tester sends the fragments of a message in no order.
-    "mxoe-medium-pipeline11": {"frames-out-of-order"},
-    # The real host sends the PULLs of one transfer out of order (R-MEA-15).
-    "mxoe-rndv-offset": {"pulls-out-of-order"},
-}
+EXPECTED = tomllib.loads(Path(__file__).with_name("captures.toml").read_text(encoding="utf-8"))
 """By the name of a capture, or of a scenario; all others show nothing wrong."""
 SOME = CAPTURES[::3]
 
 
 def expected(capture: str) -> set[str]:
-    return EXPECTED.get(capture, EXPECTED.get(capture.split("-", 1)[1], set()))
+    return set(EXPECTED.get(capture, EXPECTED.get(capture.split("-", 1)[1], ())))
 
 
 @cache
