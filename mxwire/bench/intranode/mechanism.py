@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LINE: Final = 64
 """Bytes per cache line."""
-_STRIDE: Final = LINE // 8
+STRIDE: Final = LINE // 8
 """Words per cache line."""
 POLLS: Final = 256
 """Polls before the processor is yielded."""
@@ -138,15 +138,15 @@ class SharedFlags:
 
     def set(self, place: int, value: int) -> None:
         """Set a flag."""
-        self.words[place * _STRIDE] = value
+        self.words[place * STRIDE] = value
 
     def get(self, place: int) -> int:
         """The value of a flag."""
-        return self.words[place * _STRIDE]
+        return self.words[place * STRIDE]
 
     def wait(self, place: int, value: int) -> None:
         """Poll a flag until it has a value."""
-        words, index = self.words, place * _STRIDE
+        words, index = self.words, place * STRIDE
         while words[index] != value:
             for _ in range(POLLS):
                 if words[index] == value:
@@ -155,7 +155,7 @@ class SharedFlags:
 
     def wait_least(self, place: int, least: int) -> int:
         """Poll a flag until it has at least a value, and return it."""
-        words, index = self.words, place * _STRIDE
+        words, index = self.words, place * STRIDE
         while words[index] < least:
             for _ in range(POLLS):
                 if words[index] >= least:
@@ -242,8 +242,8 @@ class OneSided(Mechanism):
         self._flags.watch(0 if rank else partner)
         # A call per flag would be a tenth of the time of a short message.
         self._words = self._flags.words
-        self._told, self._place = ((each + rank) * _STRIDE for each in (_TOLD, _PLACE))
-        self._done_there, self._place_there = ((each + 1 - rank) * _STRIDE for each in (_DONE, _PLACE))
+        self._told, self._place = ((each + rank) * STRIDE for each in (_TOLD, _PLACE))
+        self._done_there, self._place_there = ((each + 1 - rank) * STRIDE for each in (_DONE, _PLACE))
 
     def offer(self, piece: Piece) -> memoryview:
         """Announce a piece of this side's memory, and return that."""
