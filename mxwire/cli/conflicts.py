@@ -34,11 +34,13 @@ class Conflict:
     or are.
     """
 
-    def check(self, context: click.Context) -> None:
-        """Raise :class:`~mxwire.errors.OptionError` if the options of a command contradict the declaration."""
-        causes = [name for each in self.causes if (name := given_name(context, each))]
-        refused = [name for each in self.refused if (name := given_name(context, each))]
-        if causes and (refused or (self.needed and not any(_has_value(context, each) for each in self.needed))):
+    def check(self, context: click.Context, given: dict[str, str]) -> None:
+        """Raise :class:`~mxwire.errors.OptionError` if the ``given`` names of options contradict the declaration."""
+        causes = [given[each] for each in self.causes if each in given]
+        if not causes:
+            return
+        refused = [given[each] for each in self.refused if each in given]
+        if refused or (self.needed and not any(_has_value(context, each) for each in self.needed)):
             named = refused or causes
             raise OptionError(self.error.format(option=", ".join(named), are="is" if len(named) == 1 else "are"))
 
@@ -53,6 +55,13 @@ def requires(*options: str, one_of: tuple[str, ...], error: str) -> Callable[[An
     return _declare(Conflict(options, (), one_of, error))
 
 
+def check_conflicts(context: click.Context) -> None:
+    """Raise :class:`~mxwire.errors.OptionError` if the options of a command contradict a declaration."""
+    given = _given_names(context)
+    for each in conflicts_of(context.command):
+        each.check(context, given)
+
+
 def conflicts_of(command: click.Command) -> list[Conflict]:
     """Return the declarations of a command, in the order of its source."""
     declared: list[Conflict] = getattr(command.callback, ATTRIBUTE, [])
@@ -62,23 +71,28 @@ def conflicts_of(command: click.Command) -> list[Conflict]:
 def parameter_of(command: click.Command, name: str) -> click.Parameter:
     """Return the option or argument of a command that ``name`` denotes, without its value."""
     word = name.partition(" ")[0]
-    return next(each for each in command.params if word in (each.name, *each.opts, _metavar(each)))
+    return next(each for each in command.params if word in _names(each))
 
 
-def given_name(context: click.Context, name: str) -> str | None:
-    """Return the last name of an option if it is on the command line, with the value if ``name`` has one."""
-    parameter = parameter_of(context.command, name)
-    assert parameter.name is not None
-    value = name.partition(" ")[2]
-    if value:
-        return name if str(context.params[parameter.name]) == value else None
-    given = context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    return (_metavar(parameter) or parameter.opts[-1]) if given else None
+def _given_names(context: click.Context) -> dict[str, str]:
+    """Return the names that declarations may have for the options on the command line and for the values of all
+    options; by each, the name for the user.
+    """
+    given: dict[str, str] = {}
+    for parameter in context.command.params:
+        names = _names(parameter)
+        value = context.params.get(names[0])
+        with_value = [f"{each} {value}" for each in names]
+        given.update(zip(with_value, with_value, strict=True))
+        if context.get_parameter_source(names[0]) is ParameterSource.COMMANDLINE:
+            given |= dict.fromkeys(names, names[-1])
+    return given
 
 
-def _metavar(parameter: click.Parameter) -> str:
-    """Return the word that stands for an argument; empty for an option."""
-    return parameter.human_readable_name.strip("[].") if isinstance(parameter, click.Argument) else ""
+def _names(parameter: click.Parameter) -> list[str]:
+    """Return the names of an option, or of an argument with its metavar; the last one is for the user."""
+    names = [parameter.name or "", *parameter.opts]
+    return [*names, parameter.human_readable_name.strip("[].")] if isinstance(parameter, click.Argument) else names
 
 
 def _has_value(context: click.Context, name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from mxwire.cli.conflicts import conflicts_of
+from mxwire.cli.conflicts import check_conflicts
 from mxwire.cli.help_text import epilog, paragraphs
 from mxwire.words import suggestion
 
@@ -72,7 +72,7 @@ class Command(click.Command):
 
         It cannot be an option that takes a value: without ``=`` that would be the next word.
         """
-        if any("--json-full" in each.opts for each in self.params):
+        if "--json=full" in args and any("--json-full" in each.opts for each in self.params):
             end = args.index("--") if "--" in args else len(args)
             words = [["--json", "--json-full"] if each == "--json=full" else [each] for each in args[:end]]
             args = [*chain.from_iterable(words), *args[end:]]
@@ -83,8 +83,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Refuse options that contradict each other, and run the command."""
-        for each in conflicts_of(self):
-            each.check(ctx)
+        check_conflicts(ctx)
         return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -111,7 +110,10 @@ class CommandGroup(Command, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand in the first argument; raise :class:`click.UsageError` with a suggestion."""
         name = args[0]
-        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+        command = self.get_command(ctx, name)
+        if command is not None:
+            return name, command, args[1:]
+        if not ctx.resilient_parsing and not name.startswith("-"):
             raise click.UsageError(f"No such command {name!r}{suggestion(name, self.list_commands(ctx))}", ctx)
         return super().resolve_command(ctx, args)
 
