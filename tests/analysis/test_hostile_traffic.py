@@ -15,10 +15,7 @@ from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Tiny
 from tests.frames import make_frame
 
-FRAME = build(
-    make_frame(Tiny),
-    MXOE,
-)
+FRAME = build(make_frame(Tiny), MXOE)
 
 
 def crowd(count: int, seed: int) -> FrameBatch:

@@ -50,10 +50,7 @@ def test_a_notify_after_a_nack_of_success_is_a_note():
     run = mxwire("verify", "--json", RECORDINGS[0].parent / "pull-odd-type.pcap")
     findings = [each for each in run.objects if each["record"] == "finding"]
     found = {(each["host"], each["rule"], each["severity"]) for each in findings}
-    assert found == {
-        ("02:00:00:00:00:77", "R-NAK-09", "violation"),
-        ("52:54:00:0a:00:01", "R-NAK-09", "note"),
-    }
+    assert found == {("02:00:00:00:00:77", "R-NAK-09", "violation"), ("52:54:00:0a:00:01", "R-NAK-09", "note")}
 
 
 def diagnosed(name):

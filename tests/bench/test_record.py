@@ -41,8 +41,7 @@ def test_a_file_may_hold_several_recordings_and_one_without_end_is_partial(tmp_p
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "{", "[1]", '{"record": "measurement"}', '{"record": "study", "study": "x"}', '"a"', "\xff"],
+    "text", ["", "{", "[1]", '{"record": "measurement"}', '{"record": "study", "study": "x"}', '"a"', "\xff"]
 )
 def test_other_files_are_refused_in_one_line(tmp_path, text):
     path = tmp_path / "bad.jsonl"

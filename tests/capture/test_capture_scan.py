@@ -68,9 +68,7 @@ def test_runs_of_records_of_equal_length(runs, cut, little_endian, largest):
 
 
 @given(
-    data=st.tuples(blocks, garbage),
-    little_endian=st.booleans(),
-    wanted=st.sampled_from([(2, 32), (3, 16), (6, 32)]),
+    data=st.tuples(blocks, garbage), little_endian=st.booleans(), wanted=st.sampled_from([(2, 32), (3, 16), (6, 32)])
 )
 def test_blocks(compiled_scanner, data, little_endian, wanted):
     buffer = array_of(b"".join(data))

@@ -33,20 +33,14 @@ def read(batches: Iterator[FrameBatch]) -> list[tuple[int, int]]:
     return found
 
 
-@given(
-    st.lists(st.integers(0, WINDOW_NS), max_size=60),
-    st.lists(st.integers(0, 1000), max_size=6),
-)
+@given(st.lists(st.integers(0, WINDOW_NS), max_size=60), st.lists(st.integers(0, 1000), max_size=6))
 def test_disorder_within_the_window_is_undone(times, cuts):
     """Whatever the cuts, as long as a batch reaches at most into the one before it: larger ones do."""
     found = read(batches_of(times, cuts[:1]))
     assert found == sorted(zip(times, range(1, len(times) + 1), strict=True))
 
 
-@given(
-    st.lists(st.integers(0, 3 * WINDOW_NS), max_size=60),
-    st.lists(st.integers(0, 1000), max_size=6),
-)
+@given(st.lists(st.integers(0, 3 * WINDOW_NS), max_size=60), st.lists(st.integers(0, 1000), max_size=6))
 def test_no_frame_is_lost_or_doubled(times, cuts):
     found = read(batches_of(times, cuts))
     assert sorted(found, key=lambda each: each[1]) == list(zip(times, range(1, len(times) + 1), strict=True))

@@ -56,10 +56,7 @@ CLOSED = "mxwire: the output cannot be written: Bad file descriptor\n"
     ("line", "expected"),
     [
         ("formats PULL >&-", (2, CLOSED)),
-        (
-            f"diagnose {CAPTURES / 'mxoe-lossy-1M.pcap'} >&-",
-            (2, CLOSED),
-        ),
+        (f"diagnose {CAPTURES / 'mxoe-lossy-1M.pcap'} >&-", (2, CLOSED)),
         ("formats >&-", (2, CLOSED)),
         ("nothing >&-", (2, "mxwire: No such command 'nothing'; see mxwire --help\n")),
         ("formats 2>&- >/dev/null", (0, "")),

@@ -9,7 +9,7 @@ from typing import Final
 from tests.conformance.case import Case
 
 NOT_PLAYED: Final = {
-    "mxoe-every-type": "it is mxoe-discovery-omxoed and mxoe-no-reverse-connect in one file; both are played",
+    "mxoe-every-type": "it is mxoe-discovery-omxoed and mxoe-no-reverse-connect in one file; both are played"
 }
 """Captures that are not played, and why."""
 SILENT: Final = {("mxoe-discovery-static", "B")}

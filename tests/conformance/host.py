@@ -139,14 +139,7 @@ class Host:
                 self._idle(name)
             if "carries the new own name" in verdict.what:
                 # The reply that renamed the host is not among the verdicts.
-                self.say(
-                    HostReply,
-                    ADDRESS,
-                    length=5,
-                    src_dst_peer_index=0,
-                    magic=self.node.magic,
-                    hostname=b"evil\0",
-                )
+                self.say(HostReply, ADDRESS, length=5, src_dst_peer_index=0, magic=self.node.magic, hostname=b"evil\0")
             return
         for number, session in verdict.sessions.items():
             if number not in self.card.endpoints:

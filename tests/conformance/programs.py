@@ -83,10 +83,7 @@ PROGRAMS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
             isend:10:a1 isend:100:a2 isend:1000:a3 waitall progress:500"""
         ],
     },
-    "discovery-static": {
-        "A": ["-e 1 connect:vm2/0:3:12345678:3000"],
-        "B": ["-e 3 progress:5000"],
-    },
+    "discovery-static": {"A": ["-e 1 connect:vm2/0:3:12345678:3000"], "B": ["-e 3 progress:5000"]},
     "early": {"real": ["-e 6 irecv:100000:0:0:100 progress:10000"]},
     "echo-checksum-debug": {
         "A": [f"-e 5 connect:vm2/0:3:12345678 {echo(*CHECKSUMMED)}"],
@@ -104,9 +101,7 @@ PROGRAMS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "B": ["-e 3 pong:1:1100000 progress:1500"],
     },
     "many": {
-        "A": [
-            "-e 0 connect:vm2/0:0:12345678 " + " ".join(f"isend:{length}:0" for length in MANY * 2) + " waitall",
-        ],
+        "A": ["-e 0 connect:vm2/0:0:12345678 " + " ".join(f"isend:{length}:0" for length in MANY * 2) + " waitall"],
         "B": ["-e 0 irecv:1300000:0:0:12 waitall"],
     },
     "many-small": {

@@ -17,10 +17,7 @@ PROBE = Path(__file__).with_name("gui.lua")
 MENUS = ("MXoE Packets", "MXoE Messages", "MXoE Peers")
 SECONDS = 60
 
-pytestmark = [
-    needs_scripts,
-    pytest.mark.skipif(shutil.which("wireshark") is None, reason="wireshark is not installed"),
-]
+pytestmark = [needs_scripts, pytest.mark.skipif(shutil.which("wireshark") is None, reason="wireshark is not installed")]
 
 
 @pytest.fixture(scope="module")

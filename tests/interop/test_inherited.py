@@ -29,10 +29,7 @@ DIALECT = as_dialect("omx:9000")
 LEFT = HostSetup("left", DIALECT, profile_by_name("open-mx-1.5"))
 RIGHT = HostSetup("right", DIALECT, profile_by_name("open-mx-1.5-as-found"))
 HOSTS = HostTable(
-    {OWN: LEFT, REAL: RIGHT},
-    DIALECT,
-    frozenset(each.value for each in RIGHT.profile.defects),
-    from_start=False,
+    {OWN: LEFT, REAL: RIGHT}, DIALECT, frozenset(each.value for each in RIGHT.profile.defects), from_start=False
 )
 
 

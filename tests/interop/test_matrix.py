@@ -133,11 +133,7 @@ def test_a_defect_of_a_case_is_called_so(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "open-mx-1.5/native-mx/size-tiny/mixed",
-        "open-mx-1.5-as-found/open-mx-1.5/connect-bad-key/loss",
-    ],
+    "name", ["open-mx-1.5/native-mx/size-tiny/mixed", "open-mx-1.5-as-found/open-mx-1.5/connect-bad-key/loss"]
 )
 def test_two_hundred_runs_are_one(name):
     runs = {(each.verdict, each.reason, each.digest, each.events) for each in (played(name) for _ in range(200))}

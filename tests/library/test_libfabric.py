@@ -40,11 +40,7 @@ def test_the_provider_uses_no_function_of_libfabric(installation: Installation, 
     ids=["held", "queued"],
 )
 def test_calls_of_libfabric_under_the_sanitizers(
-    variables: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    limits: str,
-    programs: tuple[str, ...],
+    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: str, programs: tuple[str, ...]
 ):
     """Each call that the provider supports, refusals, and a plain MX program that forges headers, grants and replies;
     also when unexpected messages and accesses have to stay in the queue of MX."""
@@ -89,8 +85,7 @@ def test_fi_info_lists_the_provider(hosts: Hosts):
 
 @_missing("fi_info")
 @pytest.mark.parametrize(
-    ("interface", "reason"),
-    [("lo", "lo: no Ethernet interface"), ("none0", "none0: no Ethernet interface")],
+    ("interface", "reason"), [("lo", "lo: no Ethernet interface"), ("none0", "none0: no Ethernet interface")]
 )
 def test_a_provider_that_cannot_work_reports_it_once(hosts: Hosts, interface: str, reason: str):
     namespace = hosts.ports[0].namespace

@@ -40,10 +40,7 @@ def test_the_program_ends_without_a_traceback(outcome: subprocess.CompletedProce
 
 def test_a_failing_case_is_noticed(compile_program: Compile, alone: dict[str, str]):
     """Without the wait for discovery, and with another number of boards, a case has something to report."""
-    done = run(
-        [compile_program(PROGRAM), "opening"],
-        env=alone | {"OMX_ANY_ENDPOINT": "1"},
-    )
+    done = run([compile_program(PROGRAM), "opening"], env=alone | {"OMX_ANY_ENDPOINT": "1"})
     assert done.returncode == 1 and "semantics.c" in done.stdout
 
 
@@ -63,11 +60,7 @@ def test_errors_are_fatal_unless_the_environment_disables_that(
 
 def test_programs_that_never_use_the_library_start_no_python(installation, alone: dict[str, str]):
     """Preloaded, it must cost little: neither libpython nor anything of Python is mapped."""
-    maps = run(
-        ["cat", "/proc/self/maps"],
-        env=alone | {"LD_PRELOAD": str(installation.library)},
-        check=True,
-    ).stdout
+    maps = run(["cat", "/proc/self/maps"], env=alone | {"LD_PRELOAD": str(installation.library)}, check=True).stdout
     assert "libmyriexpress.so" in maps and "python" not in maps
 
 
@@ -145,11 +138,7 @@ def test_a_python_without_mxwire_is_one_line(
     assert (done.returncode, done.stderr) == (6, f"{reason}run mxwire library build again\n")
     # Another mxwire precedes that of the build.
     program = f"import ctypes, sys; sys.exit(ctypes.CDLL({str(installation.library)!r}).mx__init_api(0x301))"
-    done = run(
-        [sys.executable, "-c", program],
-        env=variables | {"MX_ERRORS_ARE_FATAL": "0"},
-        cwd=tmp_path,
-    )
+    done = run([sys.executable, "-c", program], env=variables | {"MX_ERRORS_ARE_FATAL": "0"}, cwd=tmp_path)
     assert done.returncode == 6 and done.stderr.endswith("): install mxwire for this Python, too\n"), done.stderr
     assert done.stderr.count("\n") == 1
 

@@ -183,11 +183,7 @@ class SoakHost:
         """Start the process."""
         words = ("--interface", self.port.interface, *self._options, "--seed", str(self._random.random()))
         self.process = self.port.namespace.start(
-            *self._command,
-            *words,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdin=subprocess.PIPE,
+            *self._command, *words, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE
         )
         self.session, self.idle = None, False
         self._reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)

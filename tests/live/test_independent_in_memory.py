@@ -45,12 +45,7 @@ class Play:
         self.node = node(self.dialect, profile)
         self.endpoint = self.node.open_endpoint(NODE_ENDPOINT, KEY)
         self.settings = Settings(
-            "beta:0",
-            PEER_MAC,
-            frames.dialect(dialect),
-            endpoint=PEER_ENDPOINT,
-            first_place=PEER_PLACE,
-            **settings,
+            "beta:0", PEER_MAC, frames.dialect(dialect), endpoint=PEER_ENDPOINT, first_place=PEER_PLACE, **settings
         )
 
     def peer(self, application: Any, alter: Callable[[bytes], bytes] | None = None) -> Peer:

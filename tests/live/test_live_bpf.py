@@ -192,8 +192,7 @@ def test_a_killed_process_leaves_no_program(laboratory: Laboratory) -> None:
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="the program setpriv is not installed (util-linux)")
 @pytest.mark.parametrize(
-    ("held", "named"),
-    [("net_raw", "CAP_BPF and CAP_NET_ADMIN"), ("net_admin", "CAP_BPF"), ("bpf", "CAP_NET_ADMIN")],
+    ("held", "named"), [("net_raw", "CAP_BPF and CAP_NET_ADMIN"), ("net_admin", "CAP_BPF"), ("bpf", "CAP_NET_ADMIN")]
 )
 def test_the_missing_capabilities_are_named(laboratory: Laboratory, held: str, named: str) -> None:
     code = "from mxwire.link.bpf import *; from mxwire.link.bpf_code import *; BpfProgram.load(give(XdpAction.PASS))"

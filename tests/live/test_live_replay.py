@@ -98,11 +98,7 @@ def test_ctrl_c_ends_it_with_a_summary(ports: Cable) -> None:
 
 @pytest.mark.parametrize(
     ("capture", "mode"),
-    [
-        ("mxoe-echo-checksum-debug.pcap", "--echo"),
-        ("mxoe-burst.pcap", "--sink"),
-        ("mxoe-connect.pcap", "--sink"),
-    ],
+    [("mxoe-echo-checksum-debug.pcap", "--echo"), ("mxoe-burst.pcap", "--sink"), ("mxoe-connect.pcap", "--sink")],
 )
 def test_a_host_of_a_capture_is_played_to_a_live_one(ports: Cable, tmp_path: Path, capture: str, mode: str) -> None:
     kept = tmp_path / "kept.pcapng"

@@ -118,10 +118,7 @@ def test_frames_in_separate_chunks_are_joined(jumbo_cable: tuple[Port, Port], se
 
 @pytest.mark.parametrize("mode", [XdpMode.GENERIC, XdpMode.NATIVE])
 def test_small_rings_go_round_with_frames_of_all_lengths(jumbo_cable: tuple[Port, Port], mode: XdpMode) -> None:
-    with (
-        opened(jumbo_cable[0], mode=mode) as one,
-        opened(jumbo_cable[1], mode=mode, chunks=256, chunk=4096) as other,
-    ):
+    with opened(jumbo_cable[0], mode=mode) as one, opened(jumbo_cable[1], mode=mode, chunks=256, chunk=4096) as other:
         for turn in range(40):
             sent = of_random_lengths(other.address, 40, turn)
             assert one.send(batch(sent)) == len(sent)
@@ -275,11 +272,7 @@ def test_frames_built_for_an_interface_that_is_down_never_leave(own_cable: tuple
 
 
 def test_a_sender_takes_no_frames_away(jumbo_cable: tuple[Port, Port]) -> None:
-    with (
-        open_link(jumbo_cable[0]) as here,
-        sender(jumbo_cable[0]) as sending,
-        open_link(jumbo_cable[1]) as other,
-    ):
+    with open_link(jumbo_cable[0]) as here, sender(jumbo_cable[0]) as sending, open_link(jumbo_cable[1]) as other:
         assert (sending.name, sending.address, sending.mtu) == ("veth0", here.address, 9000)
         sent = of_random_lengths(other.address, 200, 1)
         assert sending.send(batch(sent)) == 200

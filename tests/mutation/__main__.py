@@ -279,13 +279,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--first", action="store_true", help="stop each mutant at the first test that kills it")
     parser.add_argument("--longest", type=float, default=60, metavar="SECONDS", help="leave out tests that take longer")
-    parser.add_argument(
-        "--budget",
-        type=float,
-        default=inf,
-        metavar="SECONDS",
-        help="bound on the tests per mutant",
-    )
+    parser.add_argument("--budget", type=float, default=inf, metavar="SECONDS", help="bound on the tests per mutant")
     parser.add_argument("--survivors", action="store_true", help="run the survivors again")
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--recording", type=Path, default=RECORDING, help="default: recording.jsonl here")

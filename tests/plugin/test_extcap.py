@@ -53,9 +53,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("name", NAMES)
     def test_link_type_is_ethernet(self, ask, name):
-        assert ask("--extcap-dlts", "--extcap-interface", name) == [
-            "dlt {number=1}{name=EN10MB}{display=Ethernet}",
-        ]
+        assert ask("--extcap-dlts", "--extcap-interface", name) == ["dlt {number=1}{name=EN10MB}{display=Ethernet}"]
 
     def test_all_options_of_simulate_are_offered_with_their_defaults(self, ask):
         lines = ask("--extcap-config", "--extcap-interface", "mxwire-sim")
@@ -151,10 +149,7 @@ class TestSimulatedNetwork:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (
-                ["--loss", "7"],
-                "mxwire: Invalid value for '--loss': 7.0 is not in the range 0<=x<1; see mxwire",
-            ),
+            (["--loss", "7"], "mxwire: Invalid value for '--loss': 7.0 is not in the range 0<=x<1; see mxwire"),
             (["--at", "5"], "mxwire: --at 5: the hosts are 0 to 1"),
             (["--extcap-capture-filter", "ip"], "mxwire: mxwire-sim has no capture filter"),
         ],

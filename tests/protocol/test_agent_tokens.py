@@ -98,11 +98,7 @@ def test_an_application_has_a_limited_number_of_registered_segments(monkeypatch)
     served.near.put(record + PLACE.pack(START, 10))
     served.near.put(record)
     served.turn()
-    assert [each[0] for each in served.near.arrived] == [
-        AgentRecord.ANSWER,
-        AgentRecord.REFUSED,
-        AgentRecord.ANSWER,
-    ]
+    assert [each[0] for each in served.near.arrived] == [AgentRecord.ANSWER, AgentRecord.REFUSED, AgentRecord.ANSWER]
     served.client.close()
     assert served.tokens.count(served.client) == 0
 

@@ -122,11 +122,7 @@ def test_a_long_name_is_cut_and_a_strange_one_written_so_that_it_can_be_read():
 
 MXOE_FRAMES = [
     codec_of(MXOE).build(each)
-    for each in (
-        announcement(ALPHA, 5),
-        query(ALPHA, OURS, 3),
-        answer(query(OURS, ALPHA, 3), ALPHA, 3, "alpha:0"),
-    )
+    for each in (announcement(ALPHA, 5), query(ALPHA, OURS, 3), answer(query(OURS, ALPHA, 3), ALPHA, 3, "alpha:0"))
 ]
 
 

@@ -32,12 +32,7 @@ def drive(found: TrafficObserver, play: Callable[[TopApp, Any], Any], width: int
             found.watched = pair
 
         app = TopApp(
-            "veth1",
-            found.snapshot,
-            watch,
-            lambda: options.get("ended"),
-            interval=60,
-            sort=options.get("sort", "bytes"),
+            "veth1", found.snapshot, watch, lambda: options.get("ended"), interval=60, sort=options.get("sort", "bytes")
         )
         async with app.run_test(size=(width, 24)) as pilot:
             await pilot.pause()

@@ -26,11 +26,7 @@ SENT = {
         "self.tx_next = successor(successor(self.tx_next))",
     ),
     "R-PUL-12": Mutant(
-        "every PULL answered twice",
-        "R-PUL-12",
-        "TransferPort._take_pull",
-        _ANSWERED,
-        f"{_ANSWERED}\n{_ANSWERED}",
+        "every PULL answered twice", "R-PUL-12", "TransferPort._take_pull", _ANSWERED, f"{_ANSWERED}\n{_ANSWERED}"
     ),
 }
 """Violations that no capture shows, as the network loses and duplicates frames: only an observer of every frame as

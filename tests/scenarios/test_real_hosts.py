@@ -33,11 +33,7 @@ def refused(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "conduct"),
-    [
-        ("local/truncated", truncated),
-        ("local/answer-without-connect", refused),
-    ],
+    ("name", "conduct"), [("local/truncated", truncated), ("local/answer-without-connect", refused)]
 )
 def test_local_messages_of_open_mx_break_recommendations_only(
     monkeypatch: pytest.MonkeyPatch, name: str, conduct: Any

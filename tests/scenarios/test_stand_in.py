@@ -54,8 +54,7 @@ SILENT = "acks/liback-stops-resending"
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["acks/piggyback-of-every-type", "acks/at-close", "acks/order-of-tests", "discovery/raw-longest", SILENT],
+    "name", ["acks/piggyback-of-every-type", "acks/at-close", "acks/order-of-tests", "discovery/raw-longest", SILENT]
 )
 def test_scenarios_pass_again_and_again(play: Play, name: str) -> None:
     for _ in range(3):
@@ -132,9 +131,7 @@ def test_an_ack_may_cross_the_call(testbed: tuple[MemoryLink, MemoryNetwork], mo
         stand_in.end()
 
 
-def test_the_earliest_time_counts_from_the_beginning_of_a_call(
-    testbed: tuple[MemoryLink, MemoryNetwork],
-) -> None:
+def test_the_earliest_time_counts_from_the_beginning_of_a_call(testbed: tuple[MemoryLink, MemoryNetwork]) -> None:
     """Closing an endpoint takes longer than a pull's timer may vary (R-MEA-20)."""
     link, network = testbed
     text = "title: x\nconnected: both\n! receive\n> RNDV msg_length=P\n< PULL\n! stop\n< PULL after 900ms\n"

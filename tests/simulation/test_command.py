@@ -28,17 +28,7 @@ from tests.cli.support import ROOT, mxwire
 
 SMALL = ("--messages", 8, "--largest", 40_000)
 KEYS = {"seed", "held", "duration_ns", "duration_s", "counts", "digest", "unchecked", "breaches", "scenario", "command"}
-COUNTS = {
-    "messages",
-    "delivered",
-    "excused",
-    "frames",
-    "frames lost",
-    "incidents",
-    "steps",
-    "unchecked",
-    "deviations",
-}
+COUNTS = {"messages", "delivered", "excused", "frames", "frames lost", "incidents", "steps", "unchecked", "deviations"}
 OPTIONS: dict[str, tuple[object, object]] = {
     "hosts": (4, 4),
     "messages": (9, 9),

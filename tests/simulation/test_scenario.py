@@ -183,12 +183,7 @@ def test_hosts_are_not_blamed_for_wrong_indexes_that_they_were_taught() -> None:
 def test_differences_list_the_fields_that_are_not_defaults() -> None:
     assert Scenario(3).differences() == {"seed": 3}
     scenario = Scenario(3, loss=0.1, dialect=omx(1500), profiles=(replace(NATIVE_MX, hz=100),))
-    assert scenario.differences() == {
-        "seed": 3,
-        "loss": 0.1,
-        "dialect": "omx:1500",
-        "profiles": "native-mx/100",
-    }
+    assert scenario.differences() == {"seed": 3, "loss": 0.1, "dialect": "omx:1500", "profiles": "native-mx/100"}
 
 
 def test_every_field_is_an_option() -> None:

@@ -28,10 +28,7 @@ from tests.tools.environment import ROOT, Environment, build, install
 EVERY_TYPE = ROOT / "captures" / "mxoe-every-type.pcap"
 FOLDER = os.environ.get("MXWIRE_DIST")
 WHEELS = sorted(path.name for path in Path(FOLDER).glob("*.whl")) if FOLDER else ["pure", "compiled"]
-MADE_BY: dict[str, dict[str, str]] = {
-    "pure": {},
-    "compiled": {"MXWIRE_COMPILE": "1", "MXWIRE_OPTIMIZE": LEVEL},
-}
+MADE_BY: dict[str, dict[str, str]] = {"pure": {}, "compiled": {"MXWIRE_COMPILE": "1", "MXWIRE_OPTIMIZE": LEVEL}}
 """The variables of the build of each wheel."""
 COMMANDS = {
     "table": ["decode", "--to", "frames.parquet", EVERY_TYPE],

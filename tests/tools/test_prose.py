@@ -39,12 +39,7 @@ PLANTED = {
     ),
     "test_bad.py": (
         'async def test_who_is_told():\n    """Whether."""\n    assert text == "told"  # told\n\n\ndef told(): ...\n',
-        [
-            ("1", "who", "a noun"),
-            ("1", "told", "report"),
-            ("2", "Whether", "Return whether"),
-            ("3", "told", "report"),
-        ],
+        [("1", "who", "a noun"), ("1", "told", "report"), ("2", "Whether", "Return whether"), ("3", "told", "report")],
     ),
     "bad.md": (
         "# What a host is made of\n\nIt is no host,\nand goes\non in `what is sent anew`.\n\n```sh\nsent again\n```\n",

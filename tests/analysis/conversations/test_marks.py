@@ -132,13 +132,7 @@ def test_repetitions_are_distinguished_by_time_and_ack():
     scene.send(message, after_ms=510)
     scene.send(scene.b.liback())
     scene.send(message, after_ms=510)
-    assert marked(scene)[before:] == [
-        (),
-        ("duplicate",),
-        ("retransmission",),
-        (),
-        ("retransmission", "obsolete"),
-    ]
+    assert marked(scene)[before:] == [(), ("duplicate",), ("retransmission",), (), ("retransmission", "obsolete")]
 
 
 def test_a_missing_message_leaves_a_gap_and_later_ones_are_early():

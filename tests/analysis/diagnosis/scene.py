@@ -60,12 +60,7 @@ class Scene(Testbed):
     def batch(self) -> FrameBatch:
         made = FrameBatch.from_frames(self.frames, self.times)
         return FrameBatch(
-            made.buffer,
-            made.offset,
-            made.length,
-            np.array(self.wire_lengths, np.int64),
-            made.timestamp_ns,
-            made.number,
+            made.buffer, made.offset, made.length, np.array(self.wire_lengths, np.int64), made.timestamp_ns, made.number
         )
 
     def save(self, path: Path) -> None:

@@ -128,10 +128,7 @@ def test_the_line_counts_every_repeat(times):
     assert all(made.repeats[step] >= 1 for step in steps)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9)), min_size=1, max_size=60),
-    st.integers(1, 60),
-)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9)), min_size=1, max_size=60), st.integers(1, 60))
 def test_gaps_are_between_frames_of_one_sender(frames, size):
     frames.sort(key=lambda frame: frame[1])
     sources, times = np.array([each[0] for each in frames]), np.array([each[1] for each in frames], np.int64)

@@ -32,10 +32,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a capture of which the file and a host have names that are markup."""
     folder = tmp_path_factory.mktemp("hostile")
     name = EVIL.encode()[-60:] + b"\0"
-    frames = [
-        make_frame(HostReply, hostname=name),
-        make_frame(Tiny, data=b"<b>x"),
-    ]
+    frames = [make_frame(HostReply, hostname=name), make_frame(Tiny, data=b"<b>x")]
     path = write_capture(
         folder / "<img src=x onerror=harmed>.pcapng", [build(each, MXOE) for each in frames], [0, 10**6]
     )

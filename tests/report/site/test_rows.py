@@ -51,8 +51,7 @@ def test_of_many_those_alike_are_one_step():
 
 
 @pytest.mark.parametrize(
-    "what",
-    [{"fate": Fate(0)}, {"fate": Fate(2)}, {"concerned": ("R-1",)}, {"comments": ("odd",)}, {"malformed": True}],
+    "what", [{"fate": Fate(0)}, {"fate": Fate(2)}, {"concerned": ("R-1",)}, {"comments": ("odd",)}, {"malformed": True}]
 )
 def test_a_frame_with_something_about_it_stands_alone(what):
     rows = rows_of(replies(200, n70=what))
