@@ -12,8 +12,8 @@ import gc
 import threading
 from typing import Final
 
-_AT_START: Final = gc.get_freeze_count()
-"""Number of objects that Python itself has exempted."""
+_BY_PYTHON: Final = 2000
+"""Maximum number of objects that Python itself exempts at its start; 3.12 exempts 375."""
 
 
 class _Exemption:
@@ -32,7 +32,7 @@ def exempt_objects() -> None:
     """Exempt the existing objects from garbage collection, unless the application has exempted some itself."""
     with _exemption.lock:
         _exemption.hosts += 1
-        if _exemption.hosts == 1 and gc.get_freeze_count() <= _AT_START:
+        if _exemption.hosts == 1 and gc.get_freeze_count() <= _BY_PYTHON:
             gc.freeze()
             _exemption.frozen = True
 
