@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.conversations.message import Kind
-from mxwire.analysis.conversations.message_rows import LIBACK, ROW, MessageGroup
+from mxwire.analysis.conversations.message_rows import LIBACK, OPEN, ROW, MessageGroup
 from mxwire.analysis.diagnosis.traffic import groups_of
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -59,8 +59,11 @@ class MeasuredMessages:
             columns[name] = rows[source]
         columns["end_ns"] = np.maximum(rows["settled_ns"], rows["time_ns"])
         columns["liback"] = rows["ack_kind"] == LIBACK
-        for name in ("frames", "received", "delivered"):
-            columns[name] = 1
+        columns["frames"] = 1
+        is_open = rows["ack_kind"] == OPEN
+        columns["ack_ns"][is_open] = UNKNOWN
+        columns["received"] = columns["delivered"] = ~is_open
+        columns["half_seen"] = is_open
         if messages.messages:
             others = [_columns_of(each, place(each.flow)) for each in messages.messages]
             columns = np.concatenate([columns, np.array(others, MEASURED)])

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from mxwire.analysis.time_sequence import FrameTrace
+from mxwire.analysis.timing import Timing
 from mxwire.report.timing import TimedCapture
-from tests.analysis.conversations.support import CAPTURES, read_capture, timed
+from mxwire.wire.dialect import MXOE
+from tests.analysis.conversations.support import CAPTURES, decoded, read_capture, timed
+from tests.analysis.conversations.test_plain_runs import ALWAYS, bounds, traffic
 
 PRINTED = {
     "mxoe-pingpong-small-medium": {
@@ -49,6 +54,17 @@ def test_batches_do_not_matter(capture, size):
 def test_messages_as_rows_are_measured_like_those_of_graphs_which_are_objects(capture):
     plain, drawn = timed(capture), timed(capture, trace=FrameTrace())
     assert TimedCapture.of(capture, plain) == TimedCapture.of(capture, drawn)
+
+
+def test_messages_in_flight_at_the_end_are_not_measured_as_acknowledged():
+    batches, timings = decoded([traffic(Random(1), 400, 0)], MXOE), (Timing(), Timing(trace=FrameTrace()))
+    with bounds(**ALWAYS):
+        for timing in timings:
+            for each in batches:
+                timing.observe(each)
+            timing.finish()
+    by_rows, by_objects = (TimedCapture.of("traffic", each) for each in timings)
+    assert by_rows == by_objects
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
