@@ -64,7 +64,9 @@ def clients_type(value: str) -> tuple[int, ...]:
     return numbers_type(value, "numbers of clients", "1,2,4,8", 1, MOST_CLIENTS)
 
 
-@conflicts("--payload", "--clients", error="{option}: not together, as each replaces all other measurements")
+@conflicts(
+    "--payload", "--clients", error="--payload and --clients exclude each other: each replaces all other measurements"
+)
 @conflicts("-i", "--memory", error=NOT_WITH_INTERFACE)
 @conflicts("--memory", "--delay", "--offloads", "--steering", error="{option}: not with --memory")
 @conflicts("--table", *_MEASURES, *_CABLE, error="{option}: not with --table, which measures nothing")
