@@ -92,7 +92,8 @@ def json_lines(
     if decoded.located.vlan.size:
         whole &= decoded.located.vlan.max(axis=1) < 0
     for block in decoded.columns.blocks:
-        if not any(each.text for each in block.layout.fields):
+        payload = block.layout.payload
+        if payload is None or not payload.text:
             good = whole[block.place]
             which = np.arange(len(block)) if good.all() else np.flatnonzero(good)
             texts = _texts(decoded, block, which, marks, start_ns, file)

@@ -69,30 +69,24 @@ class Layout:
 
     format: PacketFormat
     fields: tuple[Field, ...]
+    name: str = field(init=False)
+    """The specification's name of the layout, for example ``pull_reply``."""
+    packet_type: PacketType = field(init=False)
+    """The packet type, as in ``ptype``."""
+    payload: Field | None = field(init=False)
+    """The field of variable length at the end, or None."""
     by_name: dict[str, Field] = field(init=False)
     header_end: int = field(init=False)
     """Bytes of a frame needed for its fixed fields."""
 
     def __post_init__(self) -> None:
-        """Index the fields."""
+        """Index the fields, and derive the other attributes."""
+        last = self.fields[-1]
+        object.__setattr__(self, "name", self.format.name)
+        object.__setattr__(self, "packet_type", self.format.packet_type)
+        object.__setattr__(self, "payload", last if last.kind == "payload" else None)
         object.__setattr__(self, "by_name", {each.name: each for each in self.fields})
         object.__setattr__(self, "header_end", max(each.end for each in self.fields))
-
-    @property
-    def name(self) -> str:
-        """The specification's name of the layout, for example ``pull_reply``."""
-        return self.format.name
-
-    @property
-    def packet_type(self) -> PacketType:
-        """The packet type, as in ``ptype``."""
-        return self.format.packet_type
-
-    @property
-    def payload(self) -> Field | None:
-        """The field of variable length at the end, or None."""
-        last = self.fields[-1]
-        return last if last.kind == "payload" else None
 
     @property
     def defined(self) -> tuple[Field, ...]:
