@@ -120,10 +120,10 @@ class Selection:
             types=frozenset(map(packet_type_number, types)),
             frames=frames,
             between=between,
-            kinds=frozenset(each.upper() for each in kinds),
+            kinds=frozenset(map(str.upper, kinds)),
             match=match,
             messages=messages,
-            flags=sum({_flag(each) for each in flags}),
+            flags=sum(set(map(_flag, flags))),
             where=None if where is None else _expression(where),
         )
 
@@ -182,7 +182,7 @@ class Selection:
     def named(self) -> list[str]:
         """The hosts that are given by name."""
         by_name = [each.choice.host for each in self._parties if each.choice.address is None]
-        return by_name + [str(each) for each in self._hosts_in_expression]
+        return [*by_name, *map(str, self._hosts_in_expression)]
 
     @property
     def _hosts_in_expression(self) -> tuple[NamedHost, ...]:

@@ -235,8 +235,8 @@ class CaptureReader:
     def _frames_to_come(self) -> float:
         """Estimate the remaining frames: by size for a file; for a pipe, as many as so far."""
         if self.total_bytes is None:
-            return self.frames
-        return self.frames * (self.total_bytes / self.bytes_read - 1)
+            return self._decoder.frames
+        return self._decoder.frames * (self.total_bytes / self._raw.bytes_read - 1)
 
 
 def open_capture(

@@ -391,6 +391,6 @@ class ChunkBuffer:
     def _move_to_fresh_buffer(self, needed: int) -> None:
         fresh = np.empty(max(self._chunk_bytes, needed), np.uint8)
         fresh[: self.available] = self.buffer[self.start : self.end]
-        self._buffer_offset = self.offset
+        self._buffer_offset += self.start
         self.start, self.end = 0, self.available
         self.buffer = fresh

@@ -69,7 +69,7 @@ class DecodeOptions:
 
     def check(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
-        if self.filters.selection().needs_marks and not self.analysis:
+        if not self.analysis and self.filters.selection().needs_marks:
             raise OptionError(
                 "--flag, --kind, --match, --message and marks in --where need the analysis: leave out --no-analysis"
             )
@@ -149,7 +149,7 @@ def _decode(
     selection, decoder, source = capture.selection, capture.decoder, capture.source
     marker = _marker(options, selection)
     shown = 0
-    output.begin(capture.name, decoder, selection.names if options.filters.by_name else None)
+    output.begin(source.name, decoder, selection.names if options.filters.by_name else None)
     for decoded in decoded_batches(decoder, source, streams=options.target is None):
         if options.write is not None or options.filters.by_name:
             selection.names.learn(decoded)
@@ -165,9 +165,9 @@ def _decode(
             break
     else:
         refuse_empty(source, decoder)
-        note_frames(capture.name, decoder)
+        note_frames(source.name, decoder)
         if is_undecided(decoder):
-            undecided.append(capture.name)
+            undecided.append(source.name)
     selection.names.add_all(source.names)
     output.end(selection.names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,17 +90,15 @@ class Inputs:
         # A file may be named twice.
         return tuple(file for name in self.files for file in expanded([name]))
 
-    @contextmanager
-    def open(self, name: str, ethertypes: tuple[int, ...] = (), skip_damage: bool = False) -> Iterator[BatchSource]:
+    def open(
+        self, name: str, ethertypes: tuple[int, ...] = (), skip_damage: bool = False
+    ) -> AbstractContextManager[BatchSource]:
         """Open one of :attr:`names` as a source of batches; its warnings are printed when it is closed."""
         from mxwire.cli.reading import capture_of, live_source
 
         if self.live:
-            with live_source(name, seconds=self.seconds, ethertypes=ethertypes) as source:
-                yield source
-        else:
-            with capture_of(name, skip_damage) as reader:
-                yield reader
+            return live_source(name, seconds=self.seconds, ethertypes=ethertypes)
+        return capture_of(name, skip_damage)
 
 
 @options_class

@@ -175,7 +175,7 @@ def decoded_batches(
     ``watched`` is False if another progress bar is shown; ``streams`` means that lines are printed while the capture is
     read, see :func:`mxwire.cli.progress.bar`.
     """
-    return _analysed(reader, lambda batches: decoder.decode_all(batches, _settle(reader)), watched, streams)
+    return _analysed(reader, decoder.decode_all, watched, streams)
 
 
 def judged_batches(
@@ -187,31 +187,27 @@ def judged_batches(
     order, and are not held back. ``streams`` is that of :func:`decoded_batches`.
     """
 
-    def decode(batches: Iterable[FrameBatch]) -> Iterator[DecodedBatch]:
+    def decode(batches: Iterable[FrameBatch], settle_bytes: int) -> Iterator[DecodedBatch]:
         seen = watch(batches)
-        ordered = seen if is_live(reader) else in_time_order(seen)
-        return decoder.decode_all(ordered, _settle(reader))
+        return decoder.decode_all(seen if is_live(reader) else in_time_order(seen), settle_bytes)
 
     return _analysed(reader, decode, streams=streams)
 
 
-def _settle(reader: BatchSource) -> int:
-    """Bytes to read before the first frame is decoded: none from a pipe, whose writer may be slow."""
-    return 0 if reader.total_bytes is None else SETTLE_BYTES
-
-
 def _analysed(
     reader: BatchSource,
-    decode: Callable[[Iterable[FrameBatch]], Iterator[DecodedBatch]],
+    decode: Callable[[Iterable[FrameBatch], int], Iterator[DecodedBatch]],
     watched: bool = True,
     streams: bool = False,
 ) -> Iterator[DecodedBatch]:
-    """Apply ``decode`` to the batches of a source, with a progress bar for large files.
+    """Apply ``decode`` to the batches of a source and the bytes to examine first, with a progress bar for large files.
 
     The bar counts frames that the caller has finished: many more may have been read ahead.
     """
     retain_freed_memory()
     total = reader.total_bytes
+    # A pipe is not examined first, because its writer may be slow.
+    settle_bytes = 0 if total is None else SETTLE_BYTES
     read: deque[tuple[int, int]] = deque()
     """Frames and bytes of the file after each batch that was read and that the caller has not finished."""
 
@@ -225,10 +221,10 @@ def _analysed(
     wanted = watched and total is not None and total >= progress.SHOWN_FROM_BYTES
     with progress.bar(reader.name, total, "bytes", wanted=wanted, streams=streams) as shown:
         if not shown.shown:
-            yield from decode(reader)
+            yield from decode(reader, settle_bytes)
             return
         done = 0
-        for decoded in decode(tracked()):
+        for decoded in decode(tracked(), settle_bytes):
             yield decoded
             done += len(decoded) + decoded.located.skipped
             while read and read[0][0] <= done:

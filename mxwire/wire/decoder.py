@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import starmap
 from operator import index as as_index
 from typing import TYPE_CHECKING, Final
 
@@ -147,6 +148,8 @@ class Decoder:
         self.known = known
         """The dialects of the complete capture, of which this decoder decodes a part; None if they are detected."""
         self.detector = Detector(known=known)
+        self.hosts = self.detector.hosts
+        """The addresses seen so far, numbered in order of appearance."""
 
     def decode(self, batch: FrameBatch) -> DecodedBatch:
         """Decode the next batch with the dialects detected up to its end."""
@@ -164,9 +167,9 @@ class Decoder:
             waiting.append(self._learn(batch))
             left -= batch.buffer.nbytes
             if left <= 0:
-                yield from (self._decoded(*each) for each in waiting)
+                yield from starmap(self._decoded, waiting)
                 waiting = []
-        yield from (self._decoded(*each) for each in waiting)
+        yield from starmap(self._decoded, waiting)
 
     def _learn(self, batch: FrameBatch) -> tuple[Located, BatchPairs]:
         if self.start_ns is None and len(batch):
@@ -184,11 +187,6 @@ class Decoder:
                 assignment, dialects=(self.dialect,), which=np.zeros(count, np.intp), decided=np.ones(count, np.bool_)
             )
         return DecodedBatch(located, assignment, self.hosts)
-
-    @property
-    def hosts(self) -> CodeTable:
-        """The addresses seen so far, numbered in order of appearance."""
-        return self.detector.hosts
 
     def detections(self) -> list[Detection]:
         """The detection for each pair of hosts so far, independent of ``dialect``."""

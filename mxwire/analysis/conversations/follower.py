@@ -93,10 +93,10 @@ class Follower:
         self.malformed += int((malformed if self._own is None else malformed & self._own(decoded.located)).sum())
         self.cooked = self.cooked or not decoded.located.has_destination
         self._decoded = decoded
-        self._pulls.begin(replies_of(decoded), decoded.assignment.dialects)
+        unknown = self._pulls.begin(replies_of(decoded), decoded.assignment.dialects)
         state = self._state
         lingering = state.lingering
-        rows = BatchRows(decoded, self._handlers, self._pulls.unknown())
+        rows = BatchRows(decoded, self._handlers, unknown)
         for start, end in self._plain.others(rows, len(decoded)):
             for row in rows.rows(start, end):
                 state.place = row[0]

@@ -89,14 +89,11 @@ class PullTracker:
         self._pending: dict[ReplyKey, Replies] = {}
         self._dialects: tuple[Dialect, ...] = ()
 
-    def begin(self, replies: dict[ReplyKey, Replies], dialects: tuple[Dialect, ...]) -> None:
-        """Begin a batch with the PULL_REPLYs ``replies``."""
+    def begin(self, replies: dict[ReplyKey, Replies], dialects: tuple[Dialect, ...]) -> list[Replies]:
+        """Begin a batch with the PULL_REPLYs ``replies``; return those that belong to an unknown request."""
         self._pending = replies
         self._dialects = dialects
-
-    def unknown(self) -> list[Replies]:
-        """Return the replies of the batch that belong to an unknown request."""
-        return [each for key, each in self._pending.items() if key not in self.transfers]
+        return [each for key, each in replies.items() if key not in self.transfers]
 
     def end(self) -> None:
         """End the batch, after all frames except replies were processed."""

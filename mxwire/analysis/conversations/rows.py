@@ -124,7 +124,10 @@ class LayoutRows:
     @cached_property
     def fields(self) -> tuple[NDArray[Any], ...]:
         """The fields of :data:`FIELDS`."""
-        found = [self._of(_field(self._block, each)) for each in FIELDS[self.name]]
+        block = self._block
+        found = [
+            self._of(block.joined("match_a", "match_b") if each == MATCH else block[each]) for each in FIELDS[self.name]
+        ]
         if self.name == "pull":
             found.append(self._decoded.assignment.which[self.place])
         return tuple(found)
@@ -134,7 +137,8 @@ class LayoutRows:
         low, high = np.searchsorted(self.place, (start, end)).tolist()
         if low == high:
             return ()
-        time_ns, number, wire_length, source, destination = (each[low:high].tolist() for each in self.common)
+        columns = (each[low:high].tolist() for each in (*self.common, *self.fields))
+        time_ns, number, wire_length, source, destination, *more = columns
         return zip(
             self.place[low:high].tolist(),
             repeat(self._handler),
@@ -142,7 +146,7 @@ class LayoutRows:
             number,
             wire_length,
             zip(source, destination, strict=True),
-            *(each[low:high].tolist() for each in self.fields),
+            *more,
         )
 
 
@@ -177,10 +181,6 @@ class BatchRows:
             rows += self._first_replies[first:last]
             rows.sort(key=itemgetter(0))
             yield from rows
-
-
-def _field(block: LayoutBlock, name: str) -> NDArray[Any]:
-    return block.joined("match_a", "match_b") if name == MATCH else block[name]
 
 
 def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:

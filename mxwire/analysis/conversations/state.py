@@ -132,12 +132,9 @@ class FollowerState:
         return direction
 
     def _forget_partners(self) -> None:
-        key, partners = self.partners.popitem(last=False)
-        (source, source_endpoint), (destination, destination_endpoint) = partners.ends
-        self.directions.pop(key, None)
-        self.directions.pop(
-            (destination << 16 | (destination_endpoint or 0) << 8 | (source_endpoint or 0), source), None
-        )
+        _, partners = self.partners.popitem(last=False)
+        for key in self._keys(partners):
+            self.directions.pop(key, None)
         for each in partners.conversations:
             self._close(each)
 
@@ -168,7 +165,7 @@ class FollowerState:
         """Create a conversation between two endpoints and register it by its number."""
         self.conversation_count += 1
         conversation = Conversation(self.conversation_count, time_ns, time_ns)
-        one, other = (Flow(conversation, side, *end) for side, end in enumerate(ends))
+        one, other = Flow(conversation, 0, *ends[0]), Flow(conversation, 1, *ends[1])
         one.back, other.back = other, one
         conversation.flows = one, other
         self.conversations[conversation.number] = conversation
