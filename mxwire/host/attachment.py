@@ -127,13 +127,8 @@ class Attachment:
         self.links = [AttachedLink(*each) for each in zip(facts.interfaces, facts.addresses, facts.mtus, strict=True)]
         """Its interfaces."""
 
-    def begin(
-        self, core: Core, name: str | None, dialect: Dialect | str, profile: Profile | str, announce: bool
-    ) -> None:
-        """Serve a core, whose options must not contradict the agent's.
-
-        Raises :class:`~mxwire.errors.MxwireError` if they do.
-        """
+    def check_options(self, name: str | None, dialect: Dialect | str, profile: Profile | str, announce: bool) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` if the options of a host contradict the agent's."""
         facts = self.node.facts
         wanted, profile_name = as_dialect(dialect), profile if isinstance(profile, str) else profile.name
         if name is not None and name != facts.name:
@@ -144,6 +139,9 @@ class Attachment:
             raise MxwireError(f"{self.agent} has profile {facts.profile.name}, not {profile_name}: omit the profile")
         if not announce:
             raise MxwireError(f"{self.agent} decides whether it announces itself: omit announce")
+
+    def begin(self, core: Core) -> None:
+        """Serve a core."""
         self._core = core
         self.node.on_end = self._end_host
 

@@ -154,9 +154,12 @@ class BaseHost:
         self.error_handler: ErrorHandler | None = None
         """The error handler of endpoints that have none of their own."""
         if attachment is not None:
+            # Errors precede the core, since a host that was not opened does not end it.
+            attachment.check_options(own_name(name) if name else None, dialect, profile, announce)
+            known_peers = static_peers(peers)
             self.core = Core(found, attachment.node, on_event=self._handle_event, local=attachment.path)
-            attachment.begin(self.core, own_name(name) if name else None, dialect, profile, announce)
-            for address, known in static_peers(peers).items():
+            attachment.begin(self.core)
+            for address, known in known_peers.items():
                 attachment.node.add_peer(address, known)
             return
         dialect = as_dialect(dialect)

@@ -181,12 +181,15 @@ def test_another_version_is_refused_by_name(interface, monkeypatch):
     ],
 )
 def test_options_that_contradict_the_agent_are_refused(interface, options, text):
+    """Objects that were exempt from garbage collection while the agent was open are not exempt afterwards."""
+    frozen = gc.get_freeze_count()
     with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent:
         with pytest.raises(MxwireError, match=text):
             Host.open(interface, agent=True, **options)
         with pytest.raises(LinkError, match=f"has {interface}, not {interface}, other: name its interfaces"):
             Host.open([interface, "other"], agent=True)
         until(lambda: not agent.clients)
+    assert gc.get_freeze_count() <= frozen
 
 
 def test_an_endpoint_of_another_program_is_taken(interface):
