@@ -203,9 +203,9 @@ def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
 
     columns = options.columns
     without = columns is not None and not options.as_json and set(columns).isdisjoint(MARK_COLUMNS)
-    return (
-        FrameMarker(facts=selection.uses_facts) if options.analysis and (selection.uses_marks or not without) else None
-    )
+    if not options.analysis or (without and not selection.uses_marks):
+        return None
+    return FrameMarker(facts=selection.uses_facts)
 
 
 def _output(options: DecodeOptions, stack: ExitStack, process: WriterProcess | None) -> FrameOutput:
