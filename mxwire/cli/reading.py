@@ -464,9 +464,7 @@ def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
 
 def is_undecided(decoder: Decoder) -> bool:
     """True if the dialect should be detected, but no frame determines it."""
-    if decoder.dialect is not None or not decoder.decoded:
-        return False
-    return all(found.dialect is None for found in decoder.detections())
+    return decoder.dialect is None and decoder.decoded > 0 and decoder.detector.is_undecided()
 
 
 def note_undecided(undecided: list[str], files: int) -> None:

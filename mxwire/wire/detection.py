@@ -300,6 +300,11 @@ class Detector:
             pairs.destination,
         )
 
+    def is_undecided(self) -> bool:
+        """Return whether no frame so far determines the dialect of a pair of hosts."""
+        self._decide()
+        return not self._decided.any()
+
     def detections(self) -> list[Detection]:
         """The detection for every pair of hosts, in order of appearance."""
         detections = []
