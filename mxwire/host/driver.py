@@ -36,7 +36,7 @@ descriptor for itself. ``wake_up`` of an endpoint ends the waits of its waiters,
 **asyncio.** The event loop is the driver: a reader per link steps the core, a timer is set to the engine's next
 deadline, and each wait is a future. All of this runs on the loop's thread, so no gates are needed.
 
-**Interrupts.** All steps run within the section (``core.py``), which defers Ctrl-C until the engine is in a
+**Interrupts.** All steps run within the section (``section.py``), which defers Ctrl-C until the engine is in a
 consistent state; sleeps are outside of it, and are interrupted at once. A wait that ends without its result, by a
 timeout, an interrupt or an error, abandons its condition, so that no posted receive takes a message that no caller
 is waiting for.

@@ -7,6 +7,7 @@ the interface in ``interface.py``, which reports a missing or unsuitable one; er
 ``packet_socket.py``. ``memory.py`` is a network in memory, ``faulty.py`` adds faults to any link, and ``tap.py`` sees
 all frames of an interface, for captures. ``local.py`` passes records between the processes of one host, through rings
 of shared memory (``record_ring.py``); ``process_memory.py`` copies long messages from one process to another.
+``transmit_waits.py`` waits for the time of a frame, and for room in a full queue.
 """
 
 from mxwire.link.errors import LinkError

@@ -9,7 +9,7 @@ the other side (``move``); its ``give`` and ``take`` add the flags that notify t
 
 Each mechanism is a class in a file of this package, with a twin of the same name in ``mechanisms.c``: the twin is the
 limit of the mechanism, and the ratio of both the cost of Python. A trial, a message of one byte, shows whether this
-machine permits a mechanism, and the reason if not (``refusals`` in ``study.py``).
+machine permits a mechanism, and the reason if not (``pair_starter.py``).
 
 **A pair** (``pair.py``) is a program of two processes, one forked from the other after the mechanism was opened, each
 pinned to its processor. Flags are words in anonymous shared memory, one per cache line. Only x86-64 makes the stores of
