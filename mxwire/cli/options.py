@@ -111,25 +111,12 @@ FILE: Final = click.Path(readable=False, allow_dash=True)
 class SharedOption(click.Option):
     """An option of many commands, whose help only names it: ``mxwire help TOPIC`` explains it.
 
-    Without a ``topic`` it is explained as others are. ``setting`` is the key of its default value in the configuration.
+    Without a ``topic`` it is explained as others are.
     """
 
-    def __init__(self, *arguments: Any, topic: str = "", setting: str = "", **more: Any) -> None:
-        if setting:
-            more |= {"envvar": variable_of(setting), "show_envvar": True}
+    def __init__(self, *arguments: Any, topic: str = "", **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.topic: Final = topic
-        self.setting: Final = setting
-
-    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """The value of the variable, if it is valid."""
-        value = from_environment(self.setting) if self.setting and not ctx.resilient_parsing else None
-        return value.text if value else None
-
-    def get_default(self, ctx: click.Context, call: bool = True) -> Any:
-        """The value in the file of the configuration, or the usual default."""
-        value = from_file(self.setting) if self.setting and not ctx.resilient_parsing else None
-        return value.text if value else super().get_default(ctx, call)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The topic with the names of its options in this command; None unless this is the first of them."""
@@ -147,9 +134,29 @@ class SharedOption(click.Option):
         return record
 
 
+class ConfigurableOption(SharedOption):
+    """A shared option whose default value may be in the configuration, with the key ``setting``."""
+
+    def __init__(self, *arguments: Any, setting: str, **more: Any) -> None:
+        super().__init__(*arguments, envvar=variable_of(setting), show_envvar=True, **more)
+        self.setting: Final = setting
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The value of the variable, if it is valid."""
+        value = None if ctx.resilient_parsing else from_environment(self.setting)
+        return value.text if value else None
+
+    def get_default(self, ctx: click.Context, call: bool = True) -> Any:
+        """The value in the file of the configuration, or the usual default."""
+        value = None if ctx.resilient_parsing else from_file(self.setting)
+        return value.text if value else super().get_default(ctx, call)
+
+
 def of_topic(topic: str, setting: str = "") -> dict[str, Any]:
     """Properties of an option that ``mxwire help TOPIC`` explains, and that may have a default in the configuration."""
-    return {"cls": SharedOption, "topic": topic, "setting": setting}
+    if not setting:
+        return {"cls": SharedOption, "topic": topic}
+    return {"cls": ConfigurableOption, "topic": topic, "setting": setting}
 
 
 def flag_option(text: str, *names: str, **more: Any) -> Decorator:
