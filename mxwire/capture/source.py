@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import signal
 import stat
 import sys
@@ -182,8 +183,8 @@ class Compression:
     """A compression format."""
 
     name: str
-    is_start: Callable[[bytes], bool]
-    """Return True if the given four bytes start a member of a compressed file."""
+    start: re.Pattern[bytes]
+    """Matches the first four bytes of a member of a compressed file."""
     decompressor: Callable[[], _Decompressor]
     piece_bytes: int
     """Compressed bytes to unpack at once, limited so that hostile ones expand to at most about 32 MiB."""
@@ -205,28 +206,31 @@ def _zstd_error() -> type[Exception]:
     return zstandard.ZstdError
 
 
-def _is_zstd_start(head: bytes) -> bool:
-    # The second form is a skippable frame, at the start of files from parallel compressors.
-    return head == b"\x28\xb5\x2f\xfd" or (head[1:] == b"\x2a\x4d\x18" and head[0] >> 4 == 5)
-
-
 COMPRESSIONS = (
     # Deflate expands one byte to at most 1032 bytes; zstd expands a block of 4 bytes to at most 128 KiB.
     Compression(
         "gzip",
-        lambda head: head[:3] == b"\x1f\x8b\x08",
+        re.compile(rb"\x1f\x8b\x08"),
         lambda: zlib.decompressobj(31),
         16 << 10,
         lambda it: it.copy(),
         lambda: zlib.error,
     ),
-    Compression("zstd", _is_zstd_start, _zstd_decompressor, 1 << 10, lambda _: None, _zstd_error),
+    Compression(
+        "zstd",
+        # The second form is a skippable frame, at the start of files from parallel compressors.
+        re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
+        _zstd_decompressor,
+        1 << 10,
+        lambda _: None,
+        _zstd_error,
+    ),
 )
 
 
 def compression_of(head: bytes) -> Compression | None:
     """The compression of a file with these first four bytes, or None."""
-    return next((compression for compression in COMPRESSIONS if compression.is_start(head)), None)
+    return next((compression for compression in COMPRESSIONS if compression.start.match(head)), None)
 
 
 def _unpacked_before_damage(member: _Decompressor | None, piece: bytes) -> bytes:
@@ -283,11 +287,11 @@ class UnpackedBytes:
         self._at = min(self._at + 1, len(self._packed))
         while True:
             rest = self._packed[self._at :]
-            for place in range(len(rest) - 3):
-                if self._compression.is_start(rest[place : place + 4]):
-                    self._at += place
-                    self._member, self._failure, self._finished = None, None, False
-                    return True
+            found = self._compression.start.search(rest)
+            if found is not None and found.start() < len(rest) - 3:
+                self._at += found.start()
+                self._member, self._failure, self._finished = None, None, False
+                return True
             self._at += max(len(rest) - 3, 0)
             if not self._read_packed():
                 return False
@@ -331,7 +335,7 @@ class UnpackedBytes:
             self._at += padding
         if not rest:
             return False
-        if not self._compression.is_start(rest[:4]):
+        if not self._compression.start.match(rest):
             place = self._raw.bytes_read - len(rest)
             self._warnings.append(
                 f"{self._raw.name}: ignored the bytes after the {self._compression.name} data, from byte {place}"
