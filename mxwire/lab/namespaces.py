@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -31,6 +32,8 @@ _CARRIER_SECONDS: Final = 10.0
 _FOLDER: Final = Path("/run/netns")
 _OWN_NAME: Final = re.compile(r"mxwire-[a-z]+-(\d+)-\d+(-[a-z]+)?")
 _numbers = count(1)
+_creation = threading.Lock()
+"""Held while a namespace is created and not yet locked: it looks like that of a process that was killed."""
 _log = logging.getLogger(__name__)
 
 Completed = subprocess.CompletedProcess[str]
@@ -218,7 +221,7 @@ def remove_leftovers() -> None:
         with suppress(OSError):
             os.close(_locked(path))
             Namespace(path.name).remove()
-            removed += 1
+            removed += not path.exists()
     if removed:
         _log.warning("%s of killed processes removed", count_of(removed, "network namespace"))
 
@@ -253,15 +256,22 @@ class Laboratory(AbstractContextManager["Laboratory"]):
         """Create a namespace with its loopback interface up; refuse a name that exists, as it may be in use."""
         if refusal := namespaces_refusal():
             raise NamespaceError(f"{refusal}, or describe interfaces that exist")
-        _remove_leftovers_once()
-        if (_FOLDER / name).exists():
-            raise NamespaceError(
-                f"network namespace {name} exists already: remove it (ip netns del {name}), or use it as it is with "
-                "make = false"
-            )
         namespace = self._namespace(name)
-        run_ip("netns", "add", name)
-        self._namespaces.append((namespace, _locked(_FOLDER / name)))
+        with _creation:
+            _remove_leftovers_once()
+            if (_FOLDER / name).exists():
+                raise NamespaceError(
+                    f"network namespace {name} exists already: remove it (ip netns del {name}), or use it as it is "
+                    "with make = false"
+                )
+            run_ip("netns", "add", name)
+            try:
+                lock = _locked(_FOLDER / name)
+            except OSError as error:
+                raise NamespaceError(
+                    f"network namespace {name}: another process has taken it: {error.strerror}"
+                ) from None
+            self._namespaces.append((namespace, lock))
         namespace.ip("link", "set", "dev", "lo", "up")
         return namespace
 
