@@ -645,7 +645,7 @@ def test_incast_counts_the_answers_of_all_senders(laboratory: Laboratory, tmp_pa
 def test_a_small_buffer_limits_the_incast(laboratory: Laboratory) -> None:
     """The port of the switch towards the requester has a queue of 50 frames, and forwards 1 Mbit/s."""
     ports = laboratory.bridged(3)
-    switch = laboratory._namespaces[0]
+    switch, _ = laboratory._namespaces[0]
     switch.run("ip", "link", "set", "port0", "txqueuelen", "50", check=True)
     slow = ("tc", "qdisc", "add", "dev", "port0", "root", "tbf", "rate", "1mbit", "burst", "5kb", "limit", "50kb")
     if switch.run(*slow).returncode:
