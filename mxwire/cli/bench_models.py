@@ -142,11 +142,12 @@ def models(given: ModelsOptions) -> None:
 
 
 def _print_table(number: int, names: tuple[str, ...], bench: BenchOptions) -> None:
-    from mxwire.bench.models.catalogue import all_facts, check_model
+    from mxwire.bench.models.catalogue import check_model
+    from mxwire.bench.models.facts import FACTS
     from mxwire.bench.models.tables import TITLES, table_blocks, table_records
     from mxwire.report.document import show
 
-    chosen = list(all_facts()) if names == ("all",) else [check_model(each) for each in names]
+    chosen = list(FACTS) if names == ("all",) else [check_model(each) for each in names]
     bench.check(live=False)
     if bench.as_json:
         for each in table_records(number, chosen):

@@ -37,7 +37,7 @@ from mxwire.bench.imb.patterns import benchmark_by_name
 from mxwire.bench.intranode.catalogue import MECHANISMS
 from mxwire.bench.intranode.memory import MEMORIES
 from mxwire.bench.intranode.study import EXPERIMENTS as INTRANODE_EXPERIMENTS
-from mxwire.bench.models.catalogue import all_facts
+from mxwire.bench.models.facts import FACTS
 from mxwire.bench.overlap import EXPERIMENTS as OVERLAP_EXPERIMENTS
 from mxwire.bench.record import Conditions, Measurement, Recording, Series, read_recordings
 from mxwire.bench.study import StudyOptions
@@ -106,7 +106,7 @@ def test_claims_on_calls_and_recovery_are_judged_by_the_models_without_a_recordi
 COVERAGE = [cells for _, cells in table_rows(page_module.__file__, "coverage.md")]
 COMMANDS = [command.strip("`") for _, command, _ in COVERAGE if command]
 NAMES = {
-    "--model": all_facts(),
+    "--model": FACTS,
     "--mechanisms": MECHANISMS,
     "--buffers": MEMORIES,
     "--progress": PROGRESS,

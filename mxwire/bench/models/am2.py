@@ -9,30 +9,13 @@ All nodes are found when the endpoint is opened, and when they appear.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
 
 from mxwire.bench.models.active_messages import KINDS, TOKENS, ActiveLayer
-from mxwire.bench.models.gam import FACTS as GAM_FACTS
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import BROADCAST, Address, CallError
 from mxwire.bench.models.order import ReliableOrder
 
-FACTS: Final = replace(
-    GAM_FACTS,
-    title="AM-II",
-    between=True,
-    multiprogramming=True,
-    errors="tolerated",
-    management="dynamic, full",
-    send="PIO (WC)",
-    reliability="library + copy",
-    in_place=(2, 0),
-    elsewhere=(2, 1),
-    remark="the copies at the sender are that for retransmission and the PIO itself",
-    remark_table=2,
-    combines=True,
-)
 MEETINGS: Final = 6
 """Questions to all nodes after an endpoint has been opened."""
 MEET_AGAIN: Final = 500_000
@@ -45,7 +28,6 @@ class Am2Layer(ActiveLayer):
 
     name = "am2"
     number = 2
-    facts = FACTS
 
     def __init__(
         self,

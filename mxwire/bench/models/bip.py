@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
@@ -24,25 +23,6 @@ TAGS: Final = 256
 """Number of tags."""
 ROOM: Final = 10
 """Messages in the queue of a tag, unless :meth:`BipLayer.initialise` sets another number."""
-FACTS: Final = ModelFacts(
-    "BIP-0.92",
-    model="send/recv",
-    transfer="data only",
-    within=False,
-    between=False,
-    multiprogramming=False,
-    overflow="data loss",
-    errors="catastrophic",
-    management="static",
-    send="DMA + v2p",
-    receive="DMA + v2p",
-    protection="none",
-    reliability="none",
-    notification="none",
-    stages=("-", "o_s", "o_s", "o_s", "-"),
-    in_place=(0, 0),
-    elsewhere=(0, 0),
-)
 
 
 @dataclass(slots=True)
@@ -63,7 +43,6 @@ class BipLayer(ModelLayer):
 
     name = "bip"
     number = 3
-    facts = FACTS
 
     def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
         super().__init__(node, port, nodes, payload)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from mxwire.texts import entries
 
 Overflow = Literal["prevented", "data loss", "tolerated", "impossible"]
 Errors = Literal["catastrophic", "tolerated", "data loss"]
@@ -54,3 +56,14 @@ class ModelFacts:
     """Length in bytes of the longest packet that a processor reads from the adapter, instead of a DMA transfer."""
     immediate: bool = False
     """A frame enters the network while its DMA transfer still runs."""
+
+
+def _read_facts() -> dict[str, ModelFacts]:
+    rows: dict[str, dict[str, Any]] = {}
+    for name, values in entries(__file__, "facts.toml").items():
+        rows[name] = rows.get(values.pop("like", ""), {}) | values
+    return {name: ModelFacts(**values) for name, values in rows.items()}
+
+
+FACTS: Final = _read_facts()
+"""The rows by name: the models that run, in the order of the tables, and then the others (``facts.toml``)."""

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer
 from mxwire.bench.models.port import ModelPort
@@ -22,29 +21,6 @@ from mxwire.bench.models.port import ModelPort
 CREDITS: Final = 16
 PACKET: Final = 1024
 """Payload of a packet in bytes; not in the paper."""
-FACTS: Final = ModelFacts(
-    "FM-2.02",
-    model="send/recv",
-    transfer="combined",
-    within=True,
-    between=False,
-    multiprogramming=False,
-    overflow="prevented",
-    errors="catastrophic",
-    management="static",
-    send="PIO (WC)",
-    receive="DMA + copy",
-    protection="PIO + copy",
-    reliability="none",
-    notification="polling",
-    stages=("-", "o_s", "L", "o_r", "o_r"),
-    in_place=(1, 1),
-    elsewhere=(1, 1),
-    remark="the copy at the sender is the PIO itself",
-    remark_table=2,
-    combines=True,
-)
-REGISTERED_FACTS: Final = replace(FACTS, title="FM-2.1", between=True, multiprogramming=True)
 
 
 @dataclass(slots=True)
@@ -120,7 +96,6 @@ class FastMessagesLayer(ModelLayer):
 
     name = "fm2"
     number = 4
-    facts = FACTS
 
     def __init__(
         self,
@@ -267,7 +242,6 @@ class RegisteredFastMessagesLayer(FastMessagesLayer):
 
     name = "fm2.1"
     number = 5
-    facts = REGISTERED_FACTS
 
     def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PACKET) -> None:
         super().__init__(node, port, nodes, payload, registered=True)

@@ -3,36 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from typing import Any
 
 from mxwire.bench.models.active_messages import IN_PLACE, KINDS, SHORT, ActiveLayer, ActiveMessage
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ModelFrame
 from mxwire.bench.models.layer import Address
 from mxwire.bench.models.port import ModelPort
-
-FACTS: Final = ModelFacts(
-    "GAM",
-    model="RPC",
-    transfer="combined",
-    within=True,
-    between=False,
-    multiprogramming=False,
-    overflow="prevented",
-    errors="catastrophic",
-    management="static",
-    send="DMA + copy",
-    receive="DMA + copy",
-    protection="copy",
-    reliability="none",
-    notification="polling",
-    stages=("o_s", "o_s", "L", "o_r", "o_r"),
-    in_place=(1, 0),
-    elsewhere=(1, 1),
-    remark="reliability: the paper's table 2 has library + copy, which its table 1 and its text contradict",
-    remark_table=2,
-    combines=True,
-)
 
 
 class GamLayer(ActiveLayer):
@@ -40,7 +16,6 @@ class GamLayer(ActiveLayer):
 
     name = "gam"
     number = 1
-    facts = FACTS
 
     def move(self, frame: ModelFrame) -> None:
         """Write short messages to the adapter; copy long ones to a buffer of the library, for a transfer."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import PAYLOAD, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.order import ReliableOrder
@@ -22,27 +21,6 @@ from mxwire.bench.models.port import ModelPort
 TOKENS: Final = 16
 WRITE: Final = 0xFFFF
 """Size class of a directed send, which needs no receive buffer."""
-FACTS: Final = ModelFacts(
-    "GM",
-    model="send/recv",
-    transfer="combined",
-    within=True,
-    between=True,
-    multiprogramming=True,
-    overflow="tolerated",
-    errors="tolerated",
-    management="static",
-    send="DMA + v2p",
-    receive="DMA + v2p",
-    protection="v2p",
-    reliability="firmware",
-    notification="polling",
-    stages=("-", "L", "L", "L", "-"),
-    in_place=(0, 0),
-    elsewhere=(1, 1),
-    remark="network management: its mapper, which finds all nodes, is not part of the model",
-    remark_table=1,
-)
 SendCallback = Callable[[bool], object]
 """Called with True when the partner has a message, with False when it was abandoned."""
 
@@ -66,7 +44,6 @@ class GmLayer(ModelLayer):
 
     name = "gm"
     number = 8
-    facts = FACTS
 
     def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
         super().__init__(node, port, nodes, payload)

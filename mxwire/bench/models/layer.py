@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import PAYLOAD, ModelFrame, unpacked
 from mxwire.bench.models.order import CheckedOrder, UncheckedOrder
 from mxwire.errors import MxwireError
@@ -61,7 +60,6 @@ class ModelLayer(ABC):
     name: ClassVar[str]
     number: ClassVar[int]
     """Number in the header."""
-    facts: ClassVar[ModelFacts]
 
     def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
         self.node, self.port, self.payload = node, port, payload

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from mxwire.bench.models.facts import ModelFacts
+from mxwire.bench.models.facts import FACTS
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, ModelLayer
 from mxwire.bench.models.order import UncheckedOrder
@@ -19,26 +19,7 @@ from mxwire.bench.models.port import ModelPort
 
 QUEUE: Final = 1 << 16
 """Packets of a channel that wait to be received; others are lost, and counted."""
-FACTS: Final = ModelFacts(
-    "null",
-    model="send/recv",
-    transfer="combined",
-    within=True,
-    between=False,
-    multiprogramming=False,
-    overflow="data loss",
-    errors="data loss",
-    management="static",
-    send="DMA",
-    receive="DMA",
-    protection="none",
-    reliability="none",
-    notification="polling",
-    stages=("-", "L", "L", "L", "-"),
-    in_place=(0, 0),
-    elsewhere=(0, 1),
-    reads=16,
-)
+_READS: Final = FACTS["null"].reads
 
 
 class NullLayer(ModelLayer):
@@ -46,7 +27,6 @@ class NullLayer(ModelLayer):
 
     name = "null"
     number = 0
-    facts = FACTS
 
     def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
         super().__init__(node, port, nodes, payload)
@@ -69,7 +49,7 @@ class NullLayer(ModelLayer):
         if not arrived:
             return None
         packet = arrived.popleft()
-        if len(packet) <= FACTS.reads:
+        if len(packet) <= _READS:
             self.read.note(len(packet))
         return packet
 
@@ -83,7 +63,7 @@ class NullLayer(ModelLayer):
             if len(arrived) >= QUEUE:
                 self.counts["lost"] += 1
                 return
-            if len(frame.data) > FACTS.reads:
+            if len(frame.data) > _READS:
                 self.transferred.note(len(frame.data))
             arrived.append(memoryview(frame.data))
 

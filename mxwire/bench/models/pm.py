@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
@@ -26,26 +25,6 @@ BUFFERS: Final = 16
 ACK_EVERY: Final = 4
 ACK_DELAY: Final = 100_000
 """Time in ns after which an ack is sent for fewer frames."""
-FACTS: Final = ModelFacts(
-    "PM-1.2",
-    model="send/recv",
-    transfer="combined",
-    within=True,
-    between=True,
-    multiprogramming=True,
-    overflow="tolerated",
-    errors="catastrophic",
-    management="static",
-    send="DMA + copy",
-    receive="DMA + copy",
-    protection="gang scheduling",
-    reliability="none",
-    notification="polling",
-    stages=("-", "L", "L", "L", "-"),
-    in_place=(0, 0),
-    elsewhere=(1, 1),
-    immediate=True,
-)
 
 
 @dataclass(slots=True)
@@ -80,7 +59,6 @@ class PmLayer(ModelLayer):
 
     name = "pm"
     number = 6
-    facts = FACTS
 
     def __init__(
         self,

@@ -21,7 +21,6 @@ from enum import IntFlag
 from struct import pack, unpack_from
 from typing import Any, Final, Literal
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
@@ -32,25 +31,6 @@ UNLIMITED: Final = -1
 EVENTS: Final = 4096
 """Events that a queue holds; others are lost, and counted."""
 _OPERATION: Final = 0xFFFFFF
-FACTS: Final = ModelFacts(
-    "Portals 3.0",
-    model="send/recv",
-    transfer="separate",
-    within=True,
-    between=True,
-    multiprogramming=True,
-    overflow="data loss",
-    errors="catastrophic",
-    management="static",
-    send="DMA + v2p",
-    receive="DMA + v2p",
-    protection="v2p",
-    reliability="none",
-    notification="event queues",
-    stages=("-", "L", "L", "L", "-"),
-    in_place=(0, 0),
-    elsewhere=(0, 0),
-)
 EventKind = Literal["put", "get", "reply", "ack", "sent"]
 
 
@@ -161,7 +141,6 @@ class PortalsLayer(ModelLayer):
 
     name = "portals"
     number = 9
-    facts = FACTS
 
     def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
         super().__init__(node, port, nodes, payload)

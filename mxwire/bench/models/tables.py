@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from mxwire.bench.models.catalogue import all_facts
-from mxwire.bench.models.facts import STAGES, ModelFacts
+from mxwire.bench.models.facts import FACTS, STAGES, ModelFacts
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 
 TITLES: Final = {
@@ -50,7 +49,7 @@ _NOTES: Final = {
 def table_records(number: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of a table as objects for JSON: only their attributes in this table."""
     for name in names:
-        facts = all_facts()[name]
+        facts = FACTS[name]
         values = asdict(facts)
         if number == 3:
             shown: dict[str, Any] = {"stages": dict(zip(STAGES, facts.stages, strict=True))}
@@ -67,7 +66,7 @@ def _remarked(number: int, facts: ModelFacts) -> bool:
 
 def table_blocks(number: int, names: Sequence[str]) -> Iterator[Block]:
     """A table, with one row per library, its notes, and the remarks about its rows."""
-    rows = [(name, all_facts()[name]) for name in names]
+    rows = [(name, FACTS[name]) for name in names]
     yield Heading(TITLES[number])
     headings = list(STAGES) if number == 3 else list(_COLUMNS[number].values())
     columns = (Column("library"), *(Column(each, wraps=number == 2) for each in headings))

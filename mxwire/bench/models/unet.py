@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer
 from mxwire.bench.models.order import UncheckedOrder
@@ -23,25 +22,6 @@ CELL: Final = 40
 BUFFERS: Final = 64
 QUEUE: Final = 8192
 """Length of the receive queue."""
-FACTS: Final = ModelFacts(
-    "U-Net",
-    model="send/recv",
-    transfer="combined",
-    within=True,
-    between=True,
-    multiprogramming=True,
-    overflow="data loss",
-    errors="data loss",
-    management="static",
-    send="DMA + copy",
-    receive="DMA + copy",
-    protection="kernel at set-up",
-    reliability="none",
-    notification="polling",
-    stages=("o_s", "L", "L", "L", "o_r"),
-    in_place=(0, 0),
-    elsewhere=(1, 1),
-)
 
 
 @dataclass(slots=True)
@@ -59,7 +39,6 @@ class UnetLayer(ModelLayer):
 
     name = "unet"
     number = 10
-    facts = FACTS
 
     def __init__(
         self,

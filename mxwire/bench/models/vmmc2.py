@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from struct import pack, unpack_from
 from typing import Any, Final
 
-from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.order import ReliableOrder
@@ -28,25 +27,6 @@ NOTIFICATIONS: Final = 1024
 """Notifications that wait for the program; others are lost, and counted."""
 PARTS: Final = 4096
 """Parts of an exported buffer that are distinguished; with more, a redirection copies all of it."""
-FACTS: Final = ModelFacts(
-    "VMMC-2",
-    model="direct deposit",
-    transfer="separate",
-    within=True,
-    between=True,
-    multiprogramming=True,
-    overflow="impossible",
-    errors="tolerated",
-    management="dynamic, on demand",
-    send="DMA + v2p",
-    receive="DMA + v2p",
-    protection="v2p",
-    reliability="firmware",
-    notification="n/a",
-    stages=("-", "L", "L", "L", "-"),
-    in_place=(0, 0),
-    elsewhere=(0, 0),
-)
 
 
 @dataclass(slots=True)
@@ -84,7 +64,6 @@ class VmmcLayer(ModelLayer):
 
     name = "vmmc2"
     number = 7
-    facts = FACTS
 
     def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (), payload: int = PAYLOAD) -> None:
         super().__init__(node, port, nodes, payload)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxwire.bench.models.active_messages import NO_HANDLER
-from mxwire.bench.models.catalogue import MODELS, WITHOUT_CODE, all_facts, check_model
+from mxwire.bench.models.catalogue import MODELS, WITHOUT_CODE, check_model
+from mxwire.bench.models.facts import FACTS
 from mxwire.bench.models.header import HEADER, ONLY, FrameFlag, FrameKind, ModelFrame, packed, unpacked
 from mxwire.bench.models.layer import CallError, CatastropheError
 from mxwire.bench.models.portals import EVENTS, MemoryDescriptor, MemoryOption
@@ -109,15 +110,15 @@ def test_an_unknown_name_suggests_the_nearest():
 
 
 def test_a_library_without_code_has_a_row_that_declares_it():
-    assert all(all_facts()[each].remark.startswith("no code") for each in WITHOUT_CODE)
+    assert all(FACTS[each].remark.startswith("no code") for each in WITHOUT_CODE)
 
 
 @pytest.mark.parametrize(("number", "remarked"), [(1, {"gm"}), (2, {"gam", "am2", "fm2", "fm2.1"}), (3, set())])
 def test_a_table_has_the_remarks_about_its_own_choices(number, remarked):
-    records = {each["name"]: each for each in table_records(number, list(all_facts()))}
+    records = {each["name"]: each for each in table_records(number, list(FACTS))}
     about_all = {"mx", *WITHOUT_CODE}
     assert {name for name, each in records.items() if "remark" in each} == remarked | about_all
-    shown = markdown(list(table_blocks(number, list(all_facts()))))
+    shown = markdown(list(table_blocks(number, list(FACTS))))
     assert ("the PIO itself" in shown) == (number == 2)
     assert not MODELS.keys() & set(WITHOUT_CODE)
 
