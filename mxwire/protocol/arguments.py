@@ -217,6 +217,7 @@ class Segments:
 def _is_buffer(data: Any) -> bool:
     """Return whether a sequence is also one buffer, as an ``array.array`` is."""
     try:
+        # Released at once: an array cannot be resized while a view of it exists.
         memoryview(data).release()
     except (TypeError, ValueError):
         return False

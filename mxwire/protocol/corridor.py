@@ -36,6 +36,7 @@ class Arrival:
         """``lib_piggyack``, if the packet has a sequence number."""
 
 
+# mypyc keeps one freed object per class, so that single frames, as in a ping-pong, allocate none.
 @mypyc_attr(free_list_len=1)
 class EagerArrival(Arrival):
     """A TINY or SMALL, with its message instead of a frame object, because creating the object would take longer than

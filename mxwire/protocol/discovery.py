@@ -215,6 +215,7 @@ class Discovery(StateMachine):
             nic, serial = _read_unchecked(frame.opaque)
         else:
             return
+        # The field has 64 bits, of which the upper 16 are 0 in every Ethernet address (behaviour, section 1).
         if nic == self._own or nic >> 48 or self._serials.get(nic) == serial:
             return
         if (not nic or nic & _GROUP) and not self.profile.has(Defect.ANY_RAW_ANNOUNCES):
@@ -222,6 +223,7 @@ class Discovery(StateMachine):
             return
         if not self._add(nic.to_bytes(6, "big")):
             return
+        # Only now: the next announcement of a host for which there was no room must be news again.
         self._serials[nic] = serial
         if self.can(AnnouncementEvent.NEWS):
             self.fire(AnnouncementEvent.NEWS, now)
@@ -419,6 +421,7 @@ class Names:
         """Keep a query whose source is not in the peer table, in place of the oldest one if there are too many."""
         if self.profile.has(Defect.EARLY_QUERY_UNANSWERED):
             return
+        # Entered again, as the newest: the first entry is the one that is dropped when there are too many.
         self._early.pop(query.src_mac, None)
         if len(self._early) >= self.profile.peer_maximum:
             del self._early[next(iter(self._early))]
@@ -432,6 +435,7 @@ class Names:
         kept = self._early.pop(peer.address, None)
         if kept is not None:
             port, query = kept
+            # A query that is answered teaches the index of this host (R-HOST-05), now as well as on arrival.
             peer.learn(port.number, query.src_dst_peer_index)
             self.answer(port, peer, query)
         self.revive(peer)
@@ -475,6 +479,7 @@ class Names:
             # The name may have been learnt before its query was sent.
             if search.peer.name is None and not self._take_shared(search.peer):
                 search.fire(NameEvent.ADDED if search.state is NameState.NEW else NameEvent.FORGET, now)
+        # Copies, because each query moves its search to another place in these tables.
         for queue in list(self._waiting.values()):
             for search in list(queue):
                 if search.deadline > now:

@@ -156,6 +156,7 @@ class NeighbourMessage:
         elif not length or neighbour.channel.read(self.described, receive.memory, length, self.source & ENDPOINT_BITS):
             return True
         else:
+            # Not entered in ``filling``: the copy out of the sender's memory has just failed, and would fail again.
             neighbour.request(self.number, 0, length)
         self._receive, self._wanted, self.endpoint = receive, length, receive.endpoint
         return False
@@ -163,6 +164,7 @@ class NeighbourMessage:
     def fill(self, offset: int, data: Any) -> None:
         """Take a part of the data, up to the end of the receive; ignore it if no receive waits for it."""
         receive = self._receive
+        # A gap would leave old bytes in a message that is then reported as complete.
         if receive is None or offset != self._filled:
             return
         data = data[: self._wanted - offset]
@@ -332,6 +334,7 @@ class Neighbour(LocalRoute):
         while pushes and not queue:
             send, offset, end = pushes[0]
             count = min(DATA_MAXIMUM, end - offset)
+            # The send may have ended since the PULL: its memory belongs to the application again.
             if count <= 0 or send.number not in self.sends:
                 pushes.popleft()
                 continue
@@ -365,6 +368,7 @@ class Neighbour(LocalRoute):
                     break
                 self._advance()
                 taken += 1
+            # Each send that is carried adds itself to ``_pushes`` once; only what exceeds them was requested by PULLs.
             if len(self._queue) > _QUEUE_MAXIMUM or len(self._pushes) > _QUEUE_MAXIMUM + len(self.sends):
                 raise InvalidRecordError("the answers are not read")
             channel.settle()
@@ -376,11 +380,13 @@ class Neighbour(LocalRoute):
 
     def _await_data(self) -> bytes | memoryview | None:
         """The next record; if it does not come soon, copy the rest of all messages whose data is arriving."""
+        # First, because a sender that waits for room in the channel would not send during the polls.
         self.channel.settle()
         for _ in range(_PATIENCE):
             record = self._peek()
             if record is not None:
                 return record
+        # Tried once per message: if its memory cannot be read, DATA records still bring the rest.
         waiting, self.filling = self.filling, {}
         for message in waiting.values():
             message.fetch_rest()
@@ -492,10 +498,12 @@ class Neighbour(LocalRoute):
         if neighbourhood.routes.get(source) is not self:
             neighbourhood.learn_route(source, self)
         ring = endpoint.card.ring
+        # Directly only if the ring is empty: an earlier message of this sender may wait there.
         if endpoint.works and buffered and not ring.received.count:
             return endpoint.take_from_neighbour(
                 peer, source & ENDPOINT_BITS, from_session, match_info, record[_HEAD:], None
             )
+        # Copies, because the record is valid only until ``advance``, and a message in the ring lives longer.
         kept = bytes(record[data:]) if buffered else None
         # Most messages that are carried as a whole are received at once.
         where = b"" if carried == length else bytes(record[_HEAD:data])
@@ -548,6 +556,7 @@ class Neighbour(LocalRoute):
         peer = self._neighbourhood.own_peer(receiver)
         if endpoint is not None and peer is not None and endpoint.session == session and status != Status.SUCCESS:
             partner = endpoint.partners.get((peer.index, receiver & ENDPOINT_BITS))
+            # A buffered message is never longer; the neighbour's number is not trusted.
             endpoint.report_lost(partner, match_info, min(length, DATA_MAXIMUM), status)
 
     def _take_withdrawn(self, source: int, session: int, number: int) -> None:

@@ -298,6 +298,7 @@ class Node:
             for endpoint in self._open:
                 if endpoint.overdue(now) if timely else endpoint.eager():
                     endpoint.progress(now)
+        # The passes above may have put messages into the rings of other endpoints of this node (R-LOC-02).
         self._progress_ready(now)
         if self.handler_calls.raised:
             self._raise_from_handlers()
@@ -435,6 +436,7 @@ class Node:
         for board in self.interfaces:
             if not board.ready:
                 continue
+            # Bounded, because an endpoint that does not work now, or whose handler has raised, is listed again.
             for _ in range(len(board.ready)):
                 # An endpoint that closes here removes itself.
                 if not board.ready:
@@ -446,6 +448,8 @@ class Node:
                 if not endpoint.works:
                     board.ready.append(card)
                     continue
+                # Before the pass: a message to itself, which the pass may put into its ring, must list the endpoint
+                # again.
                 card.ready = False
                 try:
                     endpoint.progress(now)

@@ -114,6 +114,7 @@ class Peer:
 
     def learn(self, interface: int, index: int) -> None:
         """Learn the index of a local interface in the peer's table (wire format, section 5)."""
+        # The node has set the indexes between its own interfaces; a frame that pretends to come from one changes none.
         if self.own is None:
             self.reverse[interface] = index
 
@@ -251,6 +252,7 @@ class PeerTable:
         self._new.pop(peer, None)
         peer.removed = True
         self._on_removal(peer)
+        # A shared index is free only when all nodes have left it; the shared table decides that.
         if self._sharing is not None:
             self._sharing.leave(peer.address)
         else:
@@ -258,6 +260,7 @@ class PeerTable:
 
     def _least(self) -> Peer | None:
         """Take the peer that a new one replaces from the lists; None if all are in use."""
+        # Each peer is moved once, so that a flood of forged announcements does not search the whole table each time.
         while self._silent:
             peer = next(iter(self._silent))
             del self._silent[peer]

@@ -232,6 +232,7 @@ class CardNode(AgentNode):
         self, now: int, interface: int = 0, timely: bool = True, limit: int = FEW
     ) -> list[bytes] | FrameBatch:
         """Pass the frames to the agent, and return none."""
+        # A list, however many there are: each frame becomes a record.
         frames = super().transmit_few(now, interface, timely, _ALL)
         self._pass_frames(interface, frames)
         self._settle()

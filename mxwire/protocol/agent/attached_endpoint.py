@@ -281,6 +281,7 @@ class AttachedEndpoint(EngineEndpoint):
         memory = Segments(buffer, writable=True)
         number = self.agent.next_number()
         request = AttachedReceive(self, memory, 0, 0, LENGTH_MAXIMUM, number)
+        # Before the question, because the message may arrive before its answer.
         self.pending[number] = request
         posted = False
         try:
@@ -298,6 +299,7 @@ class AttachedEndpoint(EngineEndpoint):
         """The unexpected message that a receive would take now, or None; see :meth:`EngineEndpoint.probe`."""
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
+        # Saves the round trip to the agent while no message waits there.
         if not self.reports.kept:
             return None
         answer, _ = self.agent.ask(AgentRecord.PROBE, handle=self.handle, match_info=match_info, mask=mask)
@@ -380,6 +382,7 @@ class AttachedEndpoint(EngineEndpoint):
         """Close the endpoint; its requests end as cancelled. The agent does not use their memory any more."""
         if not self.open:
             return
+        # Before the requests end, because their memory may be reused from then on.
         self.agent.close_side(self.handle)
         super().close()
         self.pending.clear()
@@ -440,6 +443,7 @@ class AttachedEndpoint(EngineEndpoint):
                 raise InvalidRecordError("an unknown event")
             partner, event = self._partner_at(head.partner), FORWARDED_EVENTS[head.extra]
             if partner is not None and event is not EventKind.PARTNER_CONNECTED:
+                # Callers that wait for this partner compare epochs to notice its reset.
                 partner.epoch += 1
             self.report(event, partner=partner)
         else:

@@ -188,6 +188,7 @@ class AgentNode(Node):
         self._indexes = AgentIndexes()
         self.facts = self._attach_to_agent()
         facts = self.facts
+        # The constructor of the node enters the interfaces of the agent, with the indexes that have just been reported.
         for head, _ in self._early:
             self._indexes.indexes[head.address] = head.number
         super().__init__(
@@ -446,6 +447,7 @@ class AgentNode(Node):
         address, index = head.address, head.number
         before = self.peers.entries.get(index)
         if before is not None and before.address != address:
+            # The agent has given its index to another host.
             self.peers.withdraw(before)
         self._indexes.indexes[address] = index
         peer = self.peers.by_address(address)
@@ -467,6 +469,7 @@ class AgentNode(Node):
         """End all requests and the channel, since the agent has ended, or is left."""
         if self.ended:
             return
+        # First, because the requests that end below must not ask the agent any more.
         self.ended = True
         self.abandon()
         self.channel.close()

@@ -63,6 +63,7 @@ def runs(batch: FrameBatch) -> Iterator[FrameRun]:
     if len(starts) < SHORTEST_RUN and not _few_pulls(batch, starts, lengths):
         yield FrameRun(batch, starts, lengths, None)
         return
+    # A frame that ends before its packet type has no column for it.
     if min(lengths) <= TYPE_OFFSET:
         yield FrameRun(batch, starts, lengths, None)
         return
@@ -130,10 +131,12 @@ def pull_replies(interface: HostInterface, run: FrameRun, now: int) -> None:
     sources = headers["src_mac"]
     changes = (handles[1:] != handles[:-1]) | (magics[1:] != magics[:-1]) | (sources[1:] != sources[:-1]).any(axis=1)
     fits = [True]
+    # Only then can a frame announce more data than it has; the usual run needs no test per frame.
     if max(lengths) > min(run.lengths) - layout.header_end:
         fits = [length <= size - layout.header_end for length, size in zip(lengths, run.lengths, strict=True)]
         changes |= np.array([one != other for one, other in pairwise(fits)])
     for first, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), len(headers)]):
+        # ``fits`` has one entry for all frames, or one per frame.
         which = int(handles[first]), int(magics[first]), sources[first].tobytes(), fits[first % len(fits)]
         part = PullReplyRun(
             sequences[first:end], offsets[first:end], lengths[first:end], starts[first:end], run.batch.buffer

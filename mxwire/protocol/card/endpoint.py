@@ -87,6 +87,7 @@ class CardEndpoint:
         pull = PullTransfer(self, self.slots.take(), source, memory, total, context)
         self.pulls[pull.handle] = pull
         pull.fire(PullEvent.START, now)
+        # After START, which sets the deadline that the timer reads.
         self.timers.watch(pull)
         return pull
 

@@ -229,6 +229,7 @@ class HostInterface(TransferPort):
     def close(self, endpoint: CardEndpoint) -> None:
         """Remove an endpoint; its running pulls continue as orphans."""
         del self.endpoints[endpoint.number]
+        # The entries refer to endpoints, and are found again by the next packet of each sender.
         self._known.clear()
         self._newest_head, self._newest = b"", None
         if endpoint in self.ready:
@@ -412,6 +413,7 @@ class HostInterface(TransferPort):
                 return False
             data = frame[end : end + length]
             arrival = EagerArrival(known.peer, known.sender, (first >> 16) & 0xFFFF, first & 0xFFFF, info, data)
+        # The caller then checks the frame from scratch, and counts the drop.
         if not endpoint.ring.push(arrival):
             return False
         reader.received.count += 1

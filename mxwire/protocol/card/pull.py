@@ -383,6 +383,7 @@ class PullTransfer(StateMachine):
         for block, mask in parts:
             block.missing ^= mask
             if not block.missing:
+                # Its place now: the completion of an earlier part may have retired the blocks before it.
                 self._completed(self.blocks.index(block), now)
 
     def replies(self, run: PullReplyRun, now: int) -> list[Counter]:
@@ -417,6 +418,8 @@ class PullTransfer(StateMachine):
             and run.starts == list(range(run.starts[0], run.starts[0] + count * gap, gap))
             and run.lengths[:-1] == [payload] * (count - 1)
             and run.sequences == [each & 0xFF for each in range(run.sequences[0], run.sequences[0] + count)]
+            # ``_take_together`` views each frame with what is before its data, so there must be as much before the
+            # first.
             and 0 <= gap - payload <= run.starts[0]
         )
 

@@ -100,6 +100,7 @@ class TransferPort(Port):
             return None
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
+            # Another node of this host has the endpoint, or is the one that refuses: the peer must not get two answers.
             if self.elsewhere(frame.dst_endpoint) or not self.speaks():
                 return None
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
@@ -198,6 +199,7 @@ class TransferPort(Port):
             count += 1
             total += length
             expected = index + step
+            # Only the last block of a transfer is shorter than the others (R-PUL-01).
             if length < full:
                 break
         return count, total

@@ -96,6 +96,7 @@ def _emit(connect: ConnectCall) -> None:
 def _end(connect: ConnectCall, status: Status) -> None:
     partner, endpoint = connect.partner, connect.endpoint
     assert partner is not None
+    # A newer request may have this number by now, and a reply removes its request before it ends it.
     if partner.pending_connects.get(connect.number) is connect:
         del partner.pending_connects[connect.number]
     if partner.local:
@@ -158,6 +159,7 @@ class ConnectCall(ListedRequest):
     def emit(self) -> None:
         """Emit the first request; to an endpoint of the same host, connect at once."""
         assert self.partner is not None
+        # It may have been cancelled, or its partner disconnected, since the call.
         if self.state is not ConnectState.WAITING:
             return
         if self.partner.local:
@@ -195,6 +197,7 @@ class ConnectCall(ListedRequest):
     def answered(self, status: Status, session: int) -> None:
         """End with the answer of another node of this host (R-LOC-02)."""
         assert self.partner is not None
+        # The connect may have been cancelled before its answer arrived.
         if self.state is not ConnectState.ASKED:
             return
         if status == Status.SUCCESS:
@@ -251,6 +254,7 @@ def take_request(endpoint: LibraryEndpoint, peer: Peer, frame: ConnectRequest) -
             return
         _adopt(partner, frame)
     else:
+        # A partner for the reply alone: connects with wrong keys must not fill the table of partners.
         partner = endpoint.partners.get((peer.index, frame.src_endpoint)) or Partner(endpoint, peer, frame.src_endpoint)
     if not partner.local:
         # A reply to the same host is never on the wire (R-MEA-02).
@@ -313,6 +317,7 @@ def take_reply(partner: Partner, frame: ConnectReply) -> None:
         return
     if frame.connect_status_code == ConnectStatus.SUCCESS:
         _accepted(partner, connecting, frame)
+        # Between the two: a reset above clears it, and the end of the request below flushes the messages that need it.
         partner.introduced = True
     connecting.replied(frame.connect_status_code)
 
@@ -321,6 +326,7 @@ def _accepted(partner: Partner, connecting: ConnectCall, frame: ConnectReply) ->
     """Adopt session and numbers of a successful reply; a restarted partner is usable at once (R-CLS-07)."""
     profile = partner.endpoint.profile
     start = connecting.start
+    # Removed before a reset, which refuses all connects that are pending.
     del partner.pending_connects[connecting.number]
     other_numbers = (
         partner.fwd == frame.target_session_id

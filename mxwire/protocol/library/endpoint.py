@@ -411,6 +411,7 @@ class EngineEndpoint(ProgressEndpoint):
             return
         del self.partners[place]
         partner.peer.partners -= 1
+        # Otherwise the next packet would find the forgotten partner without a look at the table.
         self.latest = None
         for request in [each for each in self.connecting if each.partner is partner]:
             request.refuse(Status.REMOTE_ENDPOINT_UNREACHABLE)
@@ -471,6 +472,7 @@ class EngineEndpoint(ProgressEndpoint):
         # Notify the neighbours before any send ends, because its memory may be reused after its end.
         self.neighbourhood.close_endpoint(self)
         self.open = False
+        # Before ``detach``, with which the card replaces its ring by one without room.
         waiting = list(self.card.ring.received)
         self.node.detach(self)
         for event in waiting:
@@ -514,6 +516,7 @@ class EngineEndpoint(ProgressEndpoint):
 
         A message could be sent at once (R-CON-11), but the partner could neither ack nor pull it (R-CON-13).
         """
+        # A connect of the application that is pending introduces this endpoint as well.
         if not partner.pending_connects:
             self.connecting.append(ConnectCall(partner, self.key, self.resend_maximum, own=True))
 

@@ -162,6 +162,7 @@ class Window:
             return False
         partner.rx_next = successor(partner.rx_next)
         partner.advance()
+        # After ``advance``, which owes a delayed ack: this one replaces it.
         if isinstance(arrival, NotifyArrival):
             _hurry_ack_of_notify(partner)
         return True
@@ -201,6 +202,7 @@ class Window:
             if not kept:
                 return
             epoch = self.partner.epoch
+            # Without memory, its other fragments count as lost too; the partner retransmits all of them.
             if not self._next(kept[0]):
                 return
             for arrival in kept[1:]:

@@ -393,6 +393,7 @@ LARGE_SEND: Final = TransitionTable(
         (LargeSendState.PULLABLE, LargeSendEvent.NOTIFY, LargeSendState.DONE, _complete_large, ("R-NOT-02",)),
         (LargeSendState.PULLABLE, LargeSendEvent.RESET, LargeSendState.DONE, _fail_large, ("R-CLS-05",)),
         (LargeSendState.NOTIFIED, LargeSendEvent.ACK, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
+        # The receiver has announced its success, so the loss of the RNDV's ack changes nothing.
         (LargeSendState.NOTIFIED, LargeSendEvent.LOST, LargeSendState.DONE, _complete_large, ("R-NOT-03",)),
     ),
 )

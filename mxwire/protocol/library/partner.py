@@ -580,6 +580,7 @@ class Partner:
             delivery.sequence = self.tx_next
             self.tx_next = successor(self.tx_next)
             session = self.rev if delivery.uses_reverse_session else self.fwd
+            # Without ``rev`` a real endpoint transmits this number too, and the partner refuses it (R-CON-12).
             delivery.session = NO_SESSION if session is None else session
             delivery.assigned()
             if delivery.owner is not None:
@@ -619,6 +620,7 @@ class Partner:
                 self.deliveries[place].fire(DeliveryEvent.NACK, status)
                 return
         if self.pending_connects:
+            # The oldest, because a nack does not name the connect that it refuses (R-NAK-06).
             next(iter(self.pending_connects.values())).refuse(status)
 
     def advance(self) -> None:

@@ -42,12 +42,14 @@ class ProgressEndpoint(LocalEndpoint):
         self.now_tick = self.resends.tick = now // self._tick
         ring = self.card.ring
         offered = self.matching.offered
+        # A message that waits for the unexpected handler stops the others, which stay in the ring, in order.
         while ring.received.count and not offered:
             event = ring.pop()
             if isinstance(event, LocalMessage):
                 self.take_local(event)
                 continue
             frame = event.frame
+            # Before the search for its partner, which the request may create (R-CON-10).
             if frame is not None and type(frame) is ConnectRequest:
                 take_request(self, event.peer, frame)
                 continue

@@ -265,10 +265,12 @@ class Receive(MessageTarget):
 
     def start(self, now: int) -> None:
         """Begin the pull (R-PUL-04)."""
+        # The receive may have ended while it waited for a handle.
         if self.state is not ReceiveState.PULLING:
             return
         announced, partner = self.rendezvous, self.partner
         assert announced is not None and partner is not None
+        # The announced region belongs to a session of the sender that has ended.
         if partner.epoch != self._epoch:
             self.endpoint.pulling.pop(self, None)
             self.fire(ReceiveEvent.RESET, Status.REMOTE_ENDPOINT_UNREACHABLE, 0)

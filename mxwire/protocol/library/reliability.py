@@ -116,6 +116,7 @@ def _emit_liback(ack: OwedAck) -> None:
     """Emit a liback (R-ACK-04)."""
     partner = ack.partner
     partner.rx_acked = partner.rx_done
+    # The first is 1: a receiver ignores a count that does not exceed the last one, from 0 (R-ACK-06).
     partner.liback_out = (partner.liback_out + 1) & 0xFFFF_FFFF
     partner.port.liback.sent.count += 1
     partner.port.outgoing.put(_liback(partner))
@@ -142,6 +143,7 @@ ACK: Final = TransitionTable(
     (
         (AckState.NOTHING, AckEvent.ADVANCED, AckState.DELAYED, _delay, ("R-ACK-02",)),
         (AckState.DELAYED, AckEvent.ADVANCED, AckState.DELAYED, None, ("R-ACK-02",)),
+        # Not back to a delay: the reason for haste remains until the end of the pass.
         (AckState.IMMEDIATE, AckEvent.ADVANCED, AckState.IMMEDIATE, None, ("R-ACK-02",)),
         (AckState.NOTHING, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
         (AckState.DELAYED, AckEvent.MANY, AckState.IMMEDIATE, _hurry, ("R-ACK-02", "R-ACK-07")),
@@ -187,6 +189,7 @@ class OwedAck(StateMachine):
         partner = self.partner
         if self.state is not _NOTHING_OWED:
             self.fire(_PIGGYBACK)
+        # Even with nothing owed: the threshold counts from the last value that the partner was sent (R-ACK-03).
         partner.rx_acked = partner.rx_done
         return partner.rx_done
 
