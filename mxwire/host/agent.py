@@ -176,6 +176,7 @@ class Agent:
         host.clients = self._states
         self._thresholds = gc.get_threshold() if dedicated else None
         if dedicated:
+            # In this order: what is garbage now would otherwise be frozen, and never be found.
             gc.collect()
             gc.freeze()
             gc.set_threshold(*_COLLECTION)
@@ -190,6 +191,7 @@ class Agent:
         while True:
             with core.section:
                 core.must_be_open()
+                # Before the step, which then transmits what the records have queued.
                 self._serve()
                 core.step()
                 core.must_be_open()
@@ -210,6 +212,7 @@ class Agent:
         if self._leaving or core.now - max(core.active, self._active) < self._spin:
             return 0
         pause = core.pause()
+        # After the deadline, and last: a record that comes from now on wakes the poll.
         if self._path.arm():
             return 0
         longest = min(_LONGEST * MILLISECOND, max(0, self._check_at - core.clock()))
@@ -251,6 +254,7 @@ class Agent:
         return client
 
     def _drop(self, client: AgentClient, reason: str) -> None:
+        # Only applications that are dropped deserve a warning, not those that leave by themselves.
         gone = client.channel.ended and not client.stopped
         if not gone:
             _log.warning("process %d (%s) %s: its endpoints are closed", client.process, client.program, reason)
@@ -268,6 +272,7 @@ class Agent:
             if limit is None or taken < limit:
                 self._leaving.remove((client, steps))
                 if client.memory is not None:
+                    # Not before: the steps may still read the messages of sends that end.
                     client.memory.close()
 
     def _tell(self, client: AgentClient, attached: bool, reason: str) -> None:

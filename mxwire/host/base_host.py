@@ -99,6 +99,7 @@ def open_links(
             opened.callback(attachment.close)
             links += attachment.links
         yield links, sharing, attachment
+        # No error: the links now belong to the host, which closes them.
         opened.pop_all()
 
 
@@ -228,6 +229,7 @@ class BaseHost:
             core.must_be_open()
             place = self._interface(interface)
             wanted = self._free(place) if number is None else number
+            # A number that was chosen here is claimed already.
             if number is not None:
                 self._claim(place, wanted)
             try:

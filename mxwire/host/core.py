@@ -141,6 +141,7 @@ class Core:
 
         Without frames or expired timers the links are polled up to ``looks`` times.
         """
+        # A handler that calls the host must not start another pass within its own.
         if self.ended is not None or (self.section.handlers and self.section.in_handler):
             return
         self.steps += 1
@@ -166,6 +167,7 @@ class Core:
                         if isinstance(found, list):
                             self.node.receive_few(found, now, each.number)
                             continue
+                        # A copy, because an observer may close itself.
                         for observe in tuple(self.observers):
                             observe(found, False)
                         self.node.receive(found, now, each.number)

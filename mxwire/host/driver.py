@@ -90,6 +90,7 @@ class BlockingDriver:
         self._looks = _LOOKS if spin else 1
         self._driving: _BlockedWaiter | None = None
         core.before_handler = self._hand_over
+        # One wakeup for this driver and another for its background thread: each thread clears only its own.
         self._wakeup = Wakeup()
         self._poller = _poller(core, self._wakeup)
         self._protected = defer_interrupts()
@@ -125,12 +126,15 @@ class BlockingDriver:
                     return pending.result()
                 if self._driving is None:
                     core.step(self._looks)
+                    # The step may have found that the interface is gone.
                     core.must_be_open()
                     if core.check(pending):
                         return pending.result()
+                # Only here, because most waits end above, without a look at the clock.
                 limit = None if timeout is None else core.clock() + int(timeout * SECOND)
                 waiter = _BlockedWaiter(self, pending, endpoint)
                 core.waiters.append(waiter)
+                # Within the section, so that two threads cannot both find that none drives.
                 if self._driving is None:
                     self._driving = waiter
             self._run_until(waiter, limit)
@@ -187,6 +191,8 @@ class BlockingDriver:
         self._wakeup.set()
         if self._background is not None:
             self._background.leave()
+        # Not ``join``: these are threads of the application, which only have to leave the core. A thread that closes
+        # the host in its own wait is not waited for.
         me, limit = threading.get_ident(), time.monotonic() + _JOIN_TIMEOUT
         while time.monotonic() < limit and any(getattr(each, "thread", me) != me for each in list(self.core.waiters)):
             time.sleep(0.001)
@@ -205,6 +211,7 @@ class BlockingDriver:
                 waiter.sleep(None if limit is None else max(0, limit - core.clock()) / SECOND)
 
     def _take_over(self, waiter: _BlockedWaiter) -> bool:
+        # Tested again within the section: another thread may have become the driver since.
         if not self.driven:
             with self.core.section:
                 if not self.driven:
@@ -231,6 +238,7 @@ class BlockingDriver:
             longest = min(longest, max(0, limit - self.core.clock()) / MILLISECOND)
         for descriptor, _ in self._poller.poll(longest):
             if descriptor == self._wakeup.fileno():
+                # The descriptors of links are not cleared here: the next step reads their frames.
                 self._wakeup.clear()
 
     def wake(self, waiter: _BlockedWaiter) -> None:
@@ -254,6 +262,7 @@ class BlockingDriver:
 
     def _appoint(self, former: _BlockedWaiter) -> None:
         """Wake the next waiter, so that it drives instead of ``former``; one in an unexpected handler cannot."""
+        # Not the chosen thread: it takes the role itself when it runs, and another may be earlier.
         self._driving = None
         busy = self.core.section.handlers
         for each in self.core.waiters:
@@ -284,6 +293,7 @@ class _BlockedWaiter(Waiter):
     def sleep(self, timeout: float | None) -> None:
         """Sleep until the gate is set, at most ``timeout`` seconds."""
         gate = self.gate
+        # Cleared only after the sleep: a wake-up that comes before it must not be lost.
         gate.wait(timeout)
         gate.clear()
 
@@ -325,6 +335,7 @@ class _BackgroundThread(threading.Thread):
         """End the thread, and wait for its end unless it is the caller."""
         self._closing.set()
         self._wakeup.set()
+        # An event callback may close the host on this thread.
         if threading.current_thread() is not self:
             self.join(_JOIN_TIMEOUT)
             self._wakeup.close()
@@ -417,6 +428,7 @@ class AsyncioDriver:
             except Exception as error:
                 found.set_exception(error)
 
+        # The core of asyncio has no lock: only the thread of its loop may touch it.
         self._loop.call_soon_threadsafe(call)
         return found.result(_INSPECTION_TIMEOUT)
 
@@ -443,6 +455,7 @@ class AsyncioDriver:
     def _expire(self) -> None:
         self._timer = None
         self.core.step()
+        # The step has set the timer already if anything changed.
         if self._timer is None:
             self._schedule()
 

@@ -77,6 +77,7 @@ def restore_interrupts() -> None:
     """Undo one call of :func:`defer_interrupts`; the last undo restores the previous handler, unless another handler
     was installed since."""
     _interrupts.users -= 1
+    # Python sets handlers on the main thread only.
     if _interrupts.users or threading.get_ident() != _MAIN:
         return
     if signal.getsignal(signal.SIGINT) == _interrupts.handle:
@@ -110,6 +111,7 @@ class ExclusiveSection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Release the lock, and deliver a deferred interrupt."""
+        # Released first, because nothing is delivered within a section.
         self._release()
         if _interrupts.deferred is not None:
             _interrupts.deliver()
@@ -125,6 +127,7 @@ class ExclusiveSection:
         on_main = thread == _MAIN
         _interrupts.handlers += on_main
         self.handlers[thread] = endpoint
+        # All levels of the lock, because the step that calls the handler may be within a call of the application.
         depth = self._lock._release_save() if owned else None
         try:
             return bool(handler(message))
@@ -144,6 +147,7 @@ class ExclusiveSection:
     def await_handlers(self, endpoint: EngineEndpoint | None = None) -> None:
         """Wait within the section until no other thread runs the unexpected handler of an endpoint; None: of any."""
         thread = threading.get_ident()
+        # A thread does not wait for its own handler, which could not end.
         while any(each != thread and endpoint in (None, found) for each, found in self.handlers.items()):
             self._awaited += 1
             try:

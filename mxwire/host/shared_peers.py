@@ -131,6 +131,7 @@ class SharedPeerTable:
         if address not in self._held:
             return
         self._held.remove(address)
+        # Before the row is cleared, which is done only if no process holds it.
         self._file.unlock(_HELD + self._rows[address][0])
         with self._changing() as may_change:
             if may_change:
@@ -252,6 +253,7 @@ class SharedPeerTable:
             return False
         self._write(place, _ROW.pack(address, interface, 0, 0, 0, b""))
         self._note(place, address, interface)
+        # News are the peers that others add.
         self._news.pop(address, None)
         return True
 
@@ -270,6 +272,7 @@ class SharedPeerTable:
             written = os.pwrite(self._file.descriptor, row, (place + 1) * _ROW.size)
             if written < len(row):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            # After the row: a process that sees the new number must find the new row.
             self._content[place * _ROW.size : (place + 1) * _ROW.size] = row
             self._changes += 1
             os.pwrite(self._file.descriptor, _HEADER.pack(self._changes), 0)
@@ -285,6 +288,7 @@ class SharedPeerTable:
         if changes == self._changes:
             return
         self._changes = changes
+        # Whole rows only: another process may be about to append one.
         size = os.fstat(self._file.descriptor).st_size // _ROW.size * _ROW.size
         content = os.pread(self._file.descriptor, max(0, size - _ROW.size), _ROW.size)
         for start in range(0, len(content), _COMPARED):

@@ -38,6 +38,7 @@ class _NameQuerier:
         """Query names if a query is due; call this at each check of the wait."""
         core = self._host.core
         known = {each for each in core.node.peers if each.name is None and each.reverse}
+        # A host answers only once it has this host in its table, which the index in its frame shows.
         news, self._known = known - self._known, known
         if news or core.now - self._queried >= _QUERY_INTERVAL:
             self._queried = core.now
