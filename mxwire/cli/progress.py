@@ -106,7 +106,7 @@ class _ShownBar(Bar):
         and the terminal has its cursor back."""
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             self._ends = True
-            signal.signal(signal.SIGTERM, _exit_handler(os.getpid()))
+            signal.signal(signal.SIGTERM, _exit_by_signal)
         self._progress.start()
 
     def update(self, done: float, total: float | None = None, now: str = "") -> None:
@@ -126,16 +126,33 @@ class _ShownBar(Bar):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _exit_handler(process: int) -> Callable[[int, FrameType | None], None]:
-    """A handler of SIGTERM that exits with its code; in forks of ``process``, the signal has its usual effect."""
+def _exit_by_signal(number: int, _frame: FrameType | None) -> None:
+    """Handle SIGTERM while a bar is shown: exit with its code."""
+    sys.exit(128 + number)
 
-    def end(number: int, _frame: FrameType | None) -> None:
-        if os.getpid() == process:
-            sys.exit(128 + number)
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
 
-    return end
+# The handler is not for forks, which end by SIGTERM as usual. A handler in Python runs only between two steps of the
+# interpreter: a SIGTERM that came before a fork had its own, or just before it began to wait, would not end it. The
+# signal is therefore blocked during the fork, and the kernel delivers it when the fork has the default action.
+
+
+def _block_sigterm() -> None:
+    if signal.getsignal(signal.SIGTERM) is _exit_by_signal:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _unblock_sigterm() -> None:
+    if signal.getsignal(signal.SIGTERM) is _exit_by_signal:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _restore_sigterm() -> None:
+    if signal.getsignal(signal.SIGTERM) is _exit_by_signal:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+os.register_at_fork(before=_block_sigterm, after_in_parent=_unblock_sigterm, after_in_child=_restore_sigterm)
 
 
 _current: Bar | None = None

@@ -24,7 +24,7 @@ class Stream:
         if terminal:
             _leave_line_feeds(self.theirs)
         self._read = b""
-        self._reader = Thread(target=self._gather)
+        self._reader = Thread(target=self._gather, daemon=True)
         self._reader.start()
 
     def _gather(self) -> None:
@@ -40,10 +40,11 @@ class Stream:
             assert time.monotonic() < end, self._read
             time.sleep(0.01)
 
-    def end(self) -> bytes:
-        """Return the whole output, once the command has ended."""
+    def end(self, seconds: float = 60.0) -> bytes:
+        """Return the whole output, once the command has ended; fail if another process keeps the stream open."""
         os.close(self.theirs)
-        self._reader.join()
+        self._reader.join(seconds)
+        assert not self._reader.is_alive(), self._read
         os.close(self._ours)
         return self._read
 
