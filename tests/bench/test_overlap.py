@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import pytest
 
 from mxwire.bench.claims.claim import ClaimEvidence
-from mxwire.bench.claims.maccabe_2002 import CHECKS
+from mxwire.bench.claims.page import selected
 from mxwire.bench.cost.processor import APPLICATION, SYSTEM_KINDS, ModelCore
 from mxwire.bench.cost.progress import NAP, PROGRESS
 from mxwire.bench.cost.tables import CLOVERTOWN
@@ -347,7 +347,8 @@ def offload() -> Recording:
 def test_the_costs_of_a_signal_are_a_guess_with_which_verdicts_vary():
     assert CLOVERTOWN.sources["signal"] == "guess"
     [(guess, evidence)] = ClaimEvidence([offload()]).varied
-    receiver, sender = CHECKS["S4-D-c"]
+    [claim] = selected(["S4-D-c"])
+    receiver, sender = claim.checks
     assert guess == "signal +25%"
     assert receiver.term(evidence).value < receiver.term(ClaimEvidence([offload()])).value - 0.02
     assert sender.term(evidence).value > 0.5

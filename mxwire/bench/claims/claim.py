@@ -7,6 +7,7 @@ A claim is a row of a table: its statement, the paper's figure, and checks. A :c
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -190,6 +191,13 @@ def modelled(series: str, name: str, x: float, study: str = MODEL, *, premise: b
 
 given = partial(modelled, premise=True)
 """A number in virtual time from which a claim starts, even if the table was fitted to it."""
+
+
+def point_term(heading: str, name: str, place: str) -> Term:
+    """The term of a point in the table of checks (``checks.md``), by the heading of its section."""
+    kind, study, series = heading.split(": ")
+    x = json.loads(place)
+    return live(study, series, name, x) if kind == "live" else modelled(series, name, x, study, premise=kind == "given")
 
 
 def computed(

@@ -25,7 +25,6 @@ from mxwire.bench.claims.claim import (
     difference,
     live,
     modelled,
-    ordered,
     ratio,
 )
 from mxwire.bench.cost.calibration import refit, varied_costs
@@ -37,7 +36,6 @@ from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.overlap import (
     BOUNDS,
     NETWORK,
-    OVERLAP,
     RATE,
     STUDY,
     ModelledOverlap,
@@ -68,7 +66,6 @@ STOLEN: Final = "rate of the consumer alone over that during the run"
 _SIZES: Final = (4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, _LARGE)
 """Sizes at which the claims are judged."""
 _PRODUCER, _CONSUMER = BOUNDS
-_PAPER_GAIN: Final = 1.15
 _RATED: Final = ("library", "card", "match", "push")
 _OVERLAPPED: Final = ("library", "thread", "signal", "push")
 """Ways of progress whose rates, and whose overlap, the claims read."""
@@ -119,27 +116,9 @@ def _stolen(rates: Series) -> Series:
     return Series(STOLEN, "", rates.x, rates.x_unit, points)
 
 
-def _rate(way: str, bound: str, size: int = _LARGE) -> Term:
-    return modelled(RATE, f"{way}, {bound}", size, STUDY)
-
-
-def _share(way: str, bound: str) -> Term:
-    """The rate as a share of that of the slower side, which has half of the network's."""
-    return ratio(_rate(way, bound), _rate("match", NETWORK))
-
-
 def _slowed(way: str) -> Term:
     found = modelled(STOLEN, f"{way}, {_CONSUMER}", _LARGE, STUDY)
     return computed(lambda each: each, lambda each: f"consumer alone / during the run, {each.label}:", found)
-
-
-def _overlap(way: str, side: str) -> Term:
-    return modelled(OVERLAP, f"{way}, {side} works", _LARGE, STUDY)
-
-
-def _step(way: str, bound: str) -> Term:
-    """The rate just above the threshold of eager messages over that at it."""
-    return ratio(_rate(way, bound, RENDEZVOUS_THRESHOLD + 1), _rate(way, bound, RENDEZVOUS_THRESHOLD))
 
 
 def _entries(way: str) -> int:
@@ -232,40 +211,9 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
             least=1,
         ),
     ),
-    "S4-F8-a": tuple(
-        Check(ratio(_rate("match", _PRODUCER), _rate(each, _PRODUCER)), least=_PAPER_GAIN)
-        for each in ("push", "library")
-    ),
-    "S4-F8-b": (
-        Check(_share("match", _PRODUCER), least=0.85 * BOUNDS[_PRODUCER][0]),
-        Check(_share("push", _PRODUCER), most=0.8 * BOUNDS[_PRODUCER][0]),
-    ),
-    "S4-F8-c": (
-        *ordered(*(_rate("match", _PRODUCER, size) for size in (4096, 16384, 65536))),
-        Check(ratio(_rate("match", _PRODUCER), _rate("match", _PRODUCER, 65536)), 0.9, 1.1),
-    ),
-    "S4-F8-d": tuple(
-        Check(ratio(_rate("card", _PRODUCER, size), _rate("match", _PRODUCER, size)), least=0.97)
-        for size in (65536, _LARGE)
-    ),
-    "S4-F8-e": tuple(
-        Check(ratio(_rate("card", _CONSUMER, size), _rate("match", _CONSUMER, size)), most=0.9)
-        for size in (65536, _LARGE)
-    ),
-    "S4-F8-f": (
-        Check(_step("card", _PRODUCER), least=1.05),
-        Check(_step("card", _CONSUMER), most=0.95),
-        *(Check(_step("match", each), 0.9, 1.1) for each in (_PRODUCER, _CONSUMER)),
-    ),
-    "S4-F10-a": (Check(_overlap("push", "sender"), most=0.1), Check(_overlap("library", "receiver"), most=0.1)),
-    "S4-F11-a": (Check(ratio(_rate(_SHARED, _CONSUMER), _rate("push", _CONSUMER)), most=1),),
     "S4-F12-b": (
         Check(_slowed(_SHARED), least=1.05),
         Check(_slowed("match"), 0.95, 1.05),
     ),
-    "S4-F12-a": (Check(_share("match", _CONSUMER), least=0.95 * BOUNDS[_CONSUMER][1]),),
-    "S4-F13-a": tuple(Check(_share(each, _CONSUMER), most=0.9 * BOUNDS[_CONSUMER][1]) for each in ("push", "library")),
-    "S4-D-a": (Check(_overlap("thread", "receiver"), least=0.5),),
     "S4-D-b": room_of_sockets,
-    "S4-D-c": (Check(_overlap("signal", "receiver"), least=0.5), Check(_overlap("signal", "sender"), least=0.5)),
 }

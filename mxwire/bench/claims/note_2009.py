@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from mxwire.bench.channels.hosts import COPIED, LOCAL, ONE_COPY
+from mxwire.bench.channels.hosts import LOCAL, ONE_COPY
 from mxwire.bench.claims.claim import (
     Check,
     ClaimEvidence,
@@ -17,7 +17,7 @@ from mxwire.bench.claims.claim import (
     live,
     ratio,
 )
-from mxwire.bench.path import FRAMES_IN_C, NOT_STEERED, TRIP
+from mxwire.bench.path import NOT_STEERED, TRIP
 from mxwire.words import size_text
 
 _SHORT: Final = 64
@@ -58,15 +58,10 @@ _USER_SPACE: Final = tuple(least_of(xdp, local) for xdp, local in zip(_both("xdp
 """The faster of AF_XDP and the local path, with and without steering."""
 
 CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
-    "S0-a": tuple(Check(ratio(_trip(COPIED, size), _trip(LOCAL, size)), least=1) for size in (_LONG, _LARGE)),
     "S0-b": tuple(
         Check(ratio(kernel, user), least=1)
         for rung in ("frames", "udp", "tcp")
         for kernel, user in zip(_both(rung), _USER_SPACE, strict=True)
     ),
-    "S0-c": tuple(
-        Check(ratio(frames, tcp), most=0.7) for frames, tcp in zip(_both(FRAMES_IN_C), _both("tcp"), strict=True)
-    ),
-    "S0-d": (Check(ratio(_trip("tcp"), live("path", TRIP, "tcp, blocking", _SHORT)), most=0.5),),
     "S0-e": kernel_copies,
 }

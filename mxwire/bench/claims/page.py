@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from mxwire.bench.claims import araki_1998, buntinas_2006, goglin_2011, maccabe_2002, note_2009
-from mxwire.bench.claims.claim import OUTCOMES, Claim, ClaimEvidence, ClaimVerdict
+from mxwire.bench.claims.claim import OUTCOMES, Check, Claim, ClaimEvidence, ClaimVerdict, Judge, point_term, ratio
 from mxwire.bench.record import Recording, read_recordings
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, markdown
-from mxwire.texts import entries, file_text
+from mxwire.texts import entries, file_text, table_rows
 from mxwire.words import count_of, suggestion
 
 TEXTS: Final = {
@@ -25,9 +25,19 @@ TEXTS: Final = {
 }
 
 
-def _read_claims() -> Iterator[Claim]:
+def _read_checks() -> dict[str, Sequence[Check] | Judge]:
+    """The checks by the number of the claim: those of the table, and those of the modules."""
     modules = note_2009, araki_1998, goglin_2011, buntinas_2006, maccabe_2002
-    checks = {number: each for module in modules for number, each in module.CHECKS.items()}
+    rows: dict[str, list[Check]] = defaultdict(list)
+    for heading, (number, name, at, other, other_at, least, most) in table_rows(__file__, "checks.md"):
+        term = point_term(heading, name, at)
+        term = ratio(term, point_term(heading, other, other_at)) if other else term
+        rows[number].append(Check(term, float(least or "-inf"), float(most or "inf")))
+    return {**rows, **{number: each for module in modules for number, each in module.CHECKS.items()}}
+
+
+def _read_claims() -> Iterator[Claim]:
+    checks = _read_checks()
     statements = entries(__file__, "claims.toml")
     for number, statement in statements.items():
         yield Claim(number, checks=checks.get(number, ()), **statement)
