@@ -115,6 +115,7 @@ class FaultyLink(LinkWrapper):
             return _NOTHING
         first = self._received + 1
         self._received += len(arrived)
+        # Frames are held by the monotonic clock, and timestamps count from 1970.
         since_1970 = time.time_ns() - now
         times = [due + since_1970 for due, _ in arrived]
         return FrameBatch.from_frames([frame for _, frame in arrived], times, first_number=first)

@@ -75,6 +75,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
     attributes: dict[int, bytes] = {}
     while len(data) >= 4:
         length, kind = struct.unpack_from("=HH", data)
+        # A length below that of its own header would never advance.
         if length < 4:
             break
         attributes[kind & _NESTED_MASK] = data[4:length]

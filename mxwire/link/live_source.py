@@ -66,6 +66,7 @@ def passing(tap: Tap, signals: EndSignals, end: float | None) -> Iterator[FrameB
     last = time.time_ns()
     while len(batch := tap.receive(0.0)):
         yield batch
+        # On a busy interface there is always another frame.
         if int(batch.timestamp_ns[-1]) > last:
             return
 

@@ -193,6 +193,7 @@ class SharedMemoryChannel:
         """Make all descriptions for ``endpoint`` void."""
         counts = self._own_withdrawals
         counts[endpoint] = (counts[endpoint] + 1) & 0xFFFFFFFF
+        # The other side reads the count after its copy: it must see this one before the memory is reused.
         fence()
 
     def unread(self) -> list[bytes]:
@@ -301,6 +302,7 @@ class SharedMemoryChannel:
 
     def _has_room(self) -> bool:
         try:
+            # For a record of any length, because that of the one that waits is not kept.
             return bool(self._produced.has_room(8 + LONGEST))
         except InvalidRecordError:
             self.ended = True
@@ -308,6 +310,7 @@ class SharedMemoryChannel:
 
     def _alive(self) -> bool:
         try:
+            # Peeked only: a wake-up must stay there for ``listen``.
             return bool(self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except BlockingIOError:
             return True
@@ -394,6 +397,7 @@ class SharedMemoryPath:
     def poll(self, now: int) -> list[SharedMemoryChannel]:
         """The channels with records, with free room for which this side waited, or that have ended; ``now`` is in
         ns."""
+        # After a sleep, whose wake-up must be read from the socket, or when a check is due.
         if self._armed or now >= self._check_at:
             self._armed = False
             self._check_at = now + _CHECK_INTERVAL
@@ -470,6 +474,7 @@ class SharedMemoryPath:
             return
         self._greeting[connection.fileno()] = connection, self._now + _GREETING_TIMEOUT
         self._epoll.register(connection.fileno(), select.EPOLLIN)
+        # The other side sends it with the connection, so it is usually there already.
         self._take_greeting(connection.fileno())
 
     def _take_greeting(self, descriptor: int) -> None:

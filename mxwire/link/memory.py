@@ -81,6 +81,7 @@ class MemoryNetwork:
     def _carry(self, frames: list[bytes], sender: MemoryLink) -> None:
         with self._lock:
             others = [each for each in self._links.values() if each is not sender]
+        # Outside of the lock: no thread holds two locks of a network, so that two links cannot block each other.
         for each in others:
             each._arrive(frames)
 

@@ -169,6 +169,7 @@ class CalledMemory:
         return self._move(_writev, place, parts)
 
     def _move(self, call: Any, place: int, parts: list[Any]) -> bool:
+        # NumPy refuses empty buffers.
         arrays = [np.frombuffer(each, np.uint8) for each in parts if len(each)]
         own = [(each.__array_interface__["data"][0], len(each)) for each in arrays]
         length = sum(map(len, arrays))
@@ -225,6 +226,7 @@ def copy_refusal() -> str | None:
     process = os.getpid()
     child = os.fork()
     if not child:
+        # Without the exit handlers, which are those of the parent.
         os._exit(0 if can_read(process, *own_token()) else 1)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
         return None

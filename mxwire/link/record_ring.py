@@ -116,6 +116,7 @@ class RecordWriter(RingSide):
             return False
         left = RING_BYTES - (self.position & _MASK)
         needed = span if span <= left else left + span
+        # The position seen last often suffices, and reading the other side's word costs a cache miss.
         if self.position + needed - self.seen <= RING_BYTES:
             return True
         seen = self._control[self._consumed]
@@ -216,6 +217,7 @@ def records_left(memory: memoryview, produced: int) -> list[bytes]:
     control, data = memory[:CONTROL].cast("Q"), memory[CONTROL:]
     words = data.cast("Q")
     position, records = control[CONSUMED], []
+    # Bounded, because the other side can write any position and length into this memory.
     while 0 < produced - position <= RING_BYTES:
         place = position & _MASK
         length = words[place >> 3]

@@ -51,10 +51,12 @@ class Tap(RingSocket):
         )
         opened = packet_socket.open_socket(found, ring_v3.VERSION, program)
         try:
+            # Room to put a removed VLAN tag back before its frame, in place.
             packet_socket.reserve_headroom(opened, _TAG)
             ring = BlockRing(opened, ring_bytes, retire=max(delay_ms, 1))
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
+            # Last, because frames arrive from here on.
             packet_socket.bind(opened, found, packet_socket.EVERY_ETHERTYPE)
             return cls(found, opened, ring)
         except BaseException:

@@ -115,6 +115,7 @@ class XdpRing:
         """Unmap the ring: a mapping keeps the queue taken after its socket was closed."""
         for each in (self.producer, self.consumer, self.flags, self.words):
             each.release()
+        # All views must be gone: a mapping with one cannot be closed.
         self.table = np.zeros((0, 1), np.uint64)
         with suppress(BufferError):
             self._mapped.close()
@@ -153,6 +154,7 @@ class XdpSocket:
             counts = (_FILL_RING, receive), (_COMPLETION_RING, transmit), (_RX_RING, receive), (_TX_RING, transmit)
             for option, count in counts:
                 if option in (_FILL_RING, _COMPLETION_RING):
+                    # The kernel binds no socket without both rings, even if only one of them is used.
                     count = max(count, _SMALLEST_RING)
                 if count:
                     self.socket.setsockopt(SOL_XDP, option, count)

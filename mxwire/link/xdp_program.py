@@ -60,6 +60,7 @@ def redirect(sockets: BpfMap, foreign: BpfMap, ethertype: int, address: bytes | 
         *_check_destination(address),
         jump_if(R7, "==", wanted, "redirect"),
         # Remove the tag: move the addresses towards the EtherType, and the start of the frame with them.
+        # From the last word on, because source and target overlap.
         *_move_word(8),
         *_move_word(4),
         *_move_word(0),

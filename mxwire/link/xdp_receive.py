@@ -208,6 +208,7 @@ class XdpReceiveRing(ReceiveRing):
             np.bitwise_and(self._rx.table[first:end, 0], np.uint64(self._base), out=self._fill.table[first:end, 0])
         self._at += taken
         self._taken = 0
+        # All frames must have been read before the kernel may write into their chunks.
         fence()
         self._rx.consumer[0] = self._at & LOW_WORD
         self._fill.producer[0] = (self._at + self._count) & LOW_WORD

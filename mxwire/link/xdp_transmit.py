@@ -362,6 +362,7 @@ class TransmitQueue:
         """Pass the written descriptors of ``frames`` to the kernel; return the number of frames that it has sent."""
         if not frames:
             return 0
+        # Descriptors before the index: the kernel reads them as soon as the index has passed them.
         fence()
         wanted = self._produced & LOW_WORD
         self._ring.producer[0] = wanted
