@@ -147,7 +147,8 @@ def observation(
     Raises :class:`~mxwire.errors.MxwireError` for several files, or a source that cannot be opened. With ``quiet`` no
     note is printed about the interface.
     """
-    from mxwire.analysis.observer import PAIRS, SHARE, TrafficObserver
+    from mxwire.analysis.follow_budget import SHARE
+    from mxwire.analysis.observer import PAIRS, TrafficObserver
     from mxwire.capture.time_order import in_time_order
     from mxwire.cli.reading import capture_of, live_source, selection_of
 

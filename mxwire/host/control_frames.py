@@ -14,7 +14,7 @@ from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.host.core import Core, FrameObserver
 from mxwire.protocol import Peer
-from mxwire.protocol.discovery import query
+from mxwire.protocol.name_search import query
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType

@@ -21,7 +21,7 @@ from mxwire.host.requests import Pending, place_of
 from mxwire.link import LinkError
 from mxwire.link.interface import read_interface
 from mxwire.protocol import Counter, Partner, Peer, Status
-from mxwire.protocol.discovery import query
+from mxwire.protocol.name_search import query
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import Dialect
 

@@ -8,7 +8,7 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.link import Link
 from mxwire.link.dialogue import converse
-from mxwire.protocol.discovery import EVERY, Introduction
+from mxwire.protocol.introduction import EVERY, Introduction
 from mxwire.wire.numbers import HOST_QUERY_MAGIC
 
 
@@ -35,7 +35,7 @@ def find_host(
     """Return the host ``wanted``, a name or an address; if None, the first one that answers.
 
     Announces this host as ``own_name`` at the same time, and answers name queries, as an
-    :class:`~mxwire.protocol.discovery.Introduction` with ``index``, ``serial`` and ``every`` does. Raises
+    :class:`~mxwire.protocol.introduction.Introduction` with ``index``, ``serial`` and ``every`` does. Raises
     :class:`~mxwire.errors.MxwireError`, with the hosts that were heard, after ``timeout`` seconds.
     """
     known = (wanted,) if isinstance(wanted, bytes) else ()

@@ -15,11 +15,12 @@ from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.outgoing import FEW, NO_FRAMES
 from mxwire.protocol.counters import Counter, Counters
-from mxwire.protocol.discovery import Discovery, Names, RawQueue
+from mxwire.protocol.discovery import Discovery, RawQueue
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EndpointSetup, EngineEndpoint
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.partner import Event
 from mxwire.protocol.local_channel import LocalChannel, LocalPath
+from mxwire.protocol.name_search import Names
 from mxwire.protocol.neighbours import Neighbourhood
 from mxwire.protocol.peers import Peer, PeerTable, Sharing
 from mxwire.protocol.profile import OPEN_MX_1_5, Defect, Profile

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from mxwire.analysis.conversations import Follower
 from mxwire.analysis.diagnosis import Examination
+from mxwire.analysis.follow_budget import SLOT_NS, FollowBudget
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.marks import FrameMarker, flag_bit
-from mxwire.analysis.observer import HOSTS, SLOT_NS, FollowBudget, TrafficObserver
+from mxwire.analysis.observer import HOSTS, TrafficObserver
 from mxwire.analysis.pair_counters import IDLE_NS, OTHERS, PairCounters
 from mxwire.analysis.snapshot import TrafficSnapshot
 from mxwire.capture import open_capture

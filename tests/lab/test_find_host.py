@@ -10,7 +10,8 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.lab.find_host import FoundHost, find_host
 from mxwire.link import MemoryLink, MemoryNetwork
-from mxwire.protocol.discovery import announcement, answer, query
+from mxwire.protocol.discovery import announcement
+from mxwire.protocol.name_search import answer, query
 from mxwire.scenarios import LiveTarget, meet
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE, omx

@@ -10,7 +10,9 @@ import pytest
 from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node
-from mxwire.protocol.discovery import EVERY, Introduction, announcement, answer, query
+from mxwire.protocol.discovery import announcement
+from mxwire.protocol.introduction import EVERY, Introduction
+from mxwire.protocol.name_search import answer, query
 from mxwire.units import SECOND
 from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, Dialect, omx

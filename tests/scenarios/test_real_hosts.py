@@ -10,7 +10,8 @@ import pytest
 from mxwire.frames import FrameBatch
 from mxwire.link import MemoryLink, MemoryNetwork
 from mxwire.protocol import Status
-from mxwire.protocol.discovery import announcement, query
+from mxwire.protocol.discovery import announcement
+from mxwire.protocol.name_search import query
 from mxwire.scenarios import LiveTarget, ScenarioVerdict, load, parse, run_live, run_simulated
 from mxwire.scenarios.application import NodeApplication
 from mxwire.wire.codec import build

@@ -32,7 +32,8 @@ from mxwire.protocol.corridor import (
     rndv_of,
 )
 from mxwire.protocol.counters import Counter, Tally
-from mxwire.protocol.discovery import Names, RawQueue
+from mxwire.protocol.discovery import RawQueue
+from mxwire.protocol.name_search import Names
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.wire.checks import Reason

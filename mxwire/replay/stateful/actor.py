@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from mxwire.ethernet import BROADCAST
-from mxwire.protocol import discovery
+from mxwire.protocol import discovery, introduction, name_search
 from mxwire.replay.stateful.awaited import AwaitedFrames
 from mxwire.replay.stateful.comparison import ReplayFinding
 from mxwire.replay.stateful.conversation import EndpointPair, LiveConversation
@@ -116,7 +116,7 @@ class ReplayActor:
             return
         if isinstance(frame, packets.HostQuery):
             state.live_index = frame.src_dst_peer_index
-            answer = discovery.answer(frame, state.address, state.index, self._name)
+            answer = name_search.answer(frame, state.address, state.index, self._name)
             self._outgoing.append(self.codec.build(answer))
         elif isinstance(frame, packets.HostReply):
             state.live_index = frame.src_dst_peer_index
@@ -166,9 +166,9 @@ class ReplayActor:
             return
         state = self.conversation
         announcement = discovery.announcement(state.address, state.rng.getrandbits(32))
-        query = discovery.query(state.address, state.other, state.index)
+        query = name_search.query(state.address, state.other, state.index)
         self._outgoing += [self.codec.build(announcement), self.codec.build(query)]
-        self._next_introduction = now + discovery.EVERY
+        self._next_introduction = now + introduction.EVERY
 
     # The script.
 
