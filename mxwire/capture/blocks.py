@@ -134,6 +134,7 @@ def parts(order: str, data: bytes, at: int, end: int) -> Iterator[tuple[int, byt
 def name_resolution(names: Mapping[bytes, str]) -> bytes:
     """A name resolution block; ``names`` are host names by Ethernet address of 6 bytes."""
     records = (
+        # A NUL ends a name within the record.
         option(NameRecord.ETHERNET_ADDRESS, address + name.replace("\0", "").encode() + b"\0")
         for address, name in names.items()
     )

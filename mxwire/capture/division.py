@@ -101,6 +101,7 @@ def ranges_of(file: str, octets: int) -> list[ByteRange]:
         head = _head_of(file) if size > octets else 0
         if not head:
             return []
+        # None near the end, so that the last range has half of the length at least.
         found = {_boundary(file, head, place) for place in range(head + octets, size - octets // 2, octets)}
     except (OSError, CaptureError):
         return []  # reading it as a whole reports the error

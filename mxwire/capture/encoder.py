@@ -133,6 +133,7 @@ class PcapngEncoder:
         """The bytes of a further interface, and its number; the first is preceded by the section header."""
         section = b""
         if not self._interface_count:
+            # A pipe cannot be sought back to fill in the length.
             header = pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, _SECTION_LENGTH_UNKNOWN)
             section = block(BlockType.SECTION_HEADER, header + terminated(self._section_options))
         options = b"" if name is None else option(InterfaceOption.NAME, name)

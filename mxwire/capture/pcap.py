@@ -115,6 +115,7 @@ class PcapDecoder:
             return places
         words = np.ndarray((chunk.end - 3,), "<u4" if self._little_endian else ">u4", chunk.buffer, strides=(1,))
         seconds, ticks, captured, original = (words[places + 4 * each].astype(np.int64) for each in range(4))
+        # Records without data would make any run of zeros plausible.
         plausible = (captured <= original) & (captured > 0) & (original <= self._largest)
         plausible &= ticks * self._nanoseconds_per_tick < 10**9
         if self._last_seconds is not None:

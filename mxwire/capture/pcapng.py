@@ -180,6 +180,7 @@ class PcapngDecoder:
         if chunk.available < SMALLEST_BLOCK_BYTES:
             return None
         head = chunk.buffer[chunk.start : chunk.start + SMALLEST_BLOCK_BYTES].tobytes()
+        # Before its length is read, which is in the byte order of the new section.
         if head[:4] == _SECTION_HEADER_TYPE:
             self._little_endian = self._section_is_little_endian(chunk, head[8:])
         block_type, length = unpack(f"{self._order}II4x", head)
@@ -314,6 +315,7 @@ class PcapngDecoder:
         space = words[1] - layout.smallest_block
         if block_type == BlockType.SIMPLE_PACKET:
             original = words[2]
+            # The block has no captured length: it follows from the first interface.
             snap_length = int(self._table.snap_length[0]) if len(self._table) else 0
             captured = np.minimum(original, snap_length) if snap_length else original
             return PacketFields(np.zeros_like(original), None, captured, original, space)

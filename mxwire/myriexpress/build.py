@@ -323,6 +323,7 @@ def _install(made: Installation, work: Path) -> None:
         made.package.parent.mkdir(parents=True, exist_ok=True)
         _replace(work / LIBRARY, made.library)
         _replace(work / "engine.so", made.engine)
+        # One of an earlier build need not fit the new library.
         made.provider.unlink(missing_ok=True)
         if (work / PROVIDER.name).exists():
             made.provider.parent.mkdir(exist_ok=True)
@@ -334,6 +335,7 @@ def _install(made: Installation, work: Path) -> None:
             (made.include / each).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(SOURCES / each, made.include / each)
         made.package.write_text(_package_text(made), encoding="utf-8")
+        # Last, so that an interrupted installation is not taken for a whole one.
         made.stamp_file.write_text(f"{_full_stamp()}\n", encoding="utf-8")
     except OSError as error:
         raise MxwireError(

@@ -190,6 +190,7 @@ class Entries:
     def close(self) -> int:
         """Close the host."""
         with self._host.core.section:
+            # First, so that threads in C poll no link that is about to be closed.
             self._words[_LINKS] = self._words[_CHANNELS] = self._words[_DESCRIPTORS] = 0
             self._endpoints.clear()
             self._counts.clear()
@@ -622,6 +623,7 @@ class Entries:
         doubtful, self._doubtful = self._doubtful, []
         for request, peer in doubtful:
             if request.status is None and peer not in heard:
+                # Without its handle the cancellation is not recorded; the program receives the reason instead.
                 handle, request.context = request.context, None
                 request.cancel()
                 request.context = handle

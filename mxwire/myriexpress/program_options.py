@@ -77,6 +77,7 @@ def read_options(getenv: Getenv) -> ProgramOptions:
         profile = replace(profile, resend_maximum=retries)
     ack_threshold = _first_number(("MX_IMM_ACK", mx))
     if ack_threshold is not None:
+        # With 0 too, each message is acked at once (R-ACK-07).
         profile = replace(profile, ack_threshold=max(ack_threshold, 1))
     medium_threshold = _first_number(("OMX_RNDV_THRESHOLD", getenv))
     if medium_threshold is not None:

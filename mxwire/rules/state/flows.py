@@ -122,9 +122,11 @@ class ObservedFlow:
 
     def announced(self, session: int, region: int, counter: int) -> ObservedAnnouncement | None:
         """Return the large message that a packet to the source refers to."""
+        # A real host without a session for the source names this number (R-CON-12).
         own = self.source.session
         if session == NO_SESSION and own is not None:
             session = own
+        # -1: announced before the session of the source was seen.
         return self.announcements.get((session, region, counter)) or self.announcements.get((-1, region, counter))
 
     def left_behind(self, region: int, counter: int) -> ObservedAnnouncement | None:

@@ -108,6 +108,7 @@ def look(seen: JudgedFrame) -> None:
 
 def _look_first(seen: JudgedFrame, flow: ObservedFlow, session: int) -> None:
     former = flow.former
+    # A packet of the former session may have been overtaken by the CONNECT of the new one.
     late = seen.time_ns - flow.source.reopened_ns <= seen.within_reordering
     if late and former is not None and session not in flow.sessions and session == former.session:
         seen.status = FrameStatus.STALE
@@ -333,6 +334,7 @@ def _add_fragment(seen: JudgedFrame, message: ObservedMessage) -> None:
         message.round |= 1 << place
     known = message.fragments.get(place)
     arrived = not seen.lost
+    # The first fragment that was delivered counts, because a receiver ignores any further one (R-MED-03).
     if known is not None and (known[2] or not arrived):
         return
     if known is None or arrived:
@@ -349,6 +351,7 @@ def _announce(seen: JudgedFrame, flow: ObservedFlow) -> None:
     announcements = flow.announcements
     own = flow.source.session
     key = (-1 if own is None else own, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
+    # Entered again as the newest: the first entry is forgotten when there are too many.
     announcements.pop(key, None)
     announcements[key] = ObservedAnnouncement(
         length=frame.msg_length,
@@ -359,6 +362,7 @@ def _announce(seen: JudgedFrame, flow: ObservedFlow) -> None:
     )
     if len(announcements) > ANNOUNCEMENTS:
         del announcements[next(iter(announcements))]
+    # A retransmission is not another use of the region (R-RDV-01).
     if not seen.status:
         flow.source.region_counters[frame.pulled_rdma_id] = frame.pulled_rdma_seqnum
 
@@ -408,6 +412,7 @@ def apply_liback(seen: JudgedFrame) -> None:
     """Remember the acknowledgement of a liback and its ``acknum``."""
     apply_ack(seen)
     flow, frame = seen.flow, seen.frame
+    # After a reset the numbers of libacks start with 1 again (R-ACK-06).
     restarted = flow.acknum_restart and frame.liback_acknum == 1
     if flow.acknum is None or frame.liback_acknum > flow.acknum or frame.session != flow.acknum_session or restarted:
         flow.acknum = frame.liback_acknum

@@ -104,6 +104,7 @@ def _start(seen: JudgedFrame) -> ObservedTransfer:
     key = frame.src_pull_handle << 32 | frame.src_magic
     older = pair.transfers.pop(key, None)
     if older is not None:
+        # Only one older transfer is kept, so that reused handles do not fill the memory.
         older.older = None
     transfer = ObservedTransfer(
         handle=frame.src_pull_handle,
