@@ -26,6 +26,11 @@ def table_rows(module: str, name: str) -> Iterator[tuple[str, list[str]]]:
             yield heading, [cell.strip() for cell in line.split("|")[1:-1]]
 
 
+def meanings(module: str, name: str, heading: str) -> dict[str, str]:
+    """Return the tables of two columns below a heading of a Markdown file beside ``module``."""
+    return {word: meaning for found, (word, meaning) in table_rows(module, name) if found == heading}
+
+
 def entries(module: str, name: str) -> dict[str, dict[str, Any]]:
     """Return the tables of a TOML file beside ``module`` by name; line breaks in their texts are spaces."""
     import tomllib  # only if a text is shown

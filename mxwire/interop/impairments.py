@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,6 +13,7 @@ from mxwire.frames import FrameBatch
 from mxwire.interop.result import Impairment, named
 from mxwire.link import Link, LinkWrapper
 from mxwire.link.faults import Faults
+from mxwire.texts import table_rows
 from mxwire.units import MILLISECOND
 from mxwire.wire.layout import TYPE_OFFSET
 
@@ -42,30 +44,13 @@ class Treatment:
         )
 
 
-def _treatment(name: str, title: str, description: str, **rates: float) -> Treatment:
-    added = int(rates.pop("added_ns", 0))
-    return Treatment(Impairment(name, title, description), **rates, added_ns=added)  # type: ignore[arg-type]
+def _read_treatments() -> Iterator[Treatment]:
+    for _, (*texts, loss, duplicate, reorder, delay) in table_rows(__file__, "impairments.md"):
+        added = int(delay) * MILLISECOND
+        yield Treatment(Impairment(*texts), float(loss), float(duplicate), float(reorder), added_ns=added)
 
 
-TREATMENTS: Final = {
-    each.name: each
-    for each in (
-        _treatment("none", "none", "every frame arrives, once and in order"),
-        _treatment("loss", "1% loss", "one frame in a hundred is lost", loss=0.01),
-        _treatment("heavy-loss", "10% loss", "one frame in ten is lost", loss=0.10),
-        _treatment("duplicates", "duplicates", "one frame in twenty arrives twice", duplicate=0.05),
-        _treatment("reorder", "reordering", "one frame in twenty is held back for up to 2 ms", reorder=0.05),
-        _treatment("slow", "slow link", "every frame takes 5 ms longer", added_ns=5 * MILLISECOND),
-        _treatment(
-            "mixed",
-            "all combined",
-            "2% are lost, 5% arrive twice, 5% are held back",
-            loss=0.02,
-            duplicate=0.05,
-            reorder=0.05,
-        ),
-    )
-}
+TREATMENTS: Final = {each.name: each for each in _read_treatments()}
 """Impairments by name."""
 
 

@@ -9,29 +9,12 @@ from typing import Final, get_args
 from mxwire.errors import MxwireError
 from mxwire.interop.result import Implementation, named
 from mxwire.protocol import Profile, profile_by_name
+from mxwire.texts import table_rows
 from mxwire.wire.dialect import DEFAULT_FRAME_LIMIT, Dialect, Generation, dialect_by_name, omx
 
-
-def _of(name: str, profile: str, dialect: str, title: str) -> Implementation:
-    return Implementation(name, title, dialect, profile, "simulated", profile_by_name(profile).about)
-
-
 IMPLEMENTATIONS: Final = {
-    each.name: each
-    for each in (
-        _of("open-mx-1.5", "open-mx-1.5", "mxoe", "Open-MX 1.5"),
-        _of("open-mx-1.5-as-found", "open-mx-1.5-as-found", "mxoe", "Open-MX 1.5 as found"),
-        _of("open-mx-1.1", "open-mx-1.1", "mxoe", "Open-MX 1.1"),
-        _of("open-mx-1.0", "open-mx-1.0", "mxoe", "Open-MX 1.0"),
-        _of("open-mx-0.6", "open-mx-0.6", "mxoe", "Open-MX 0.6"),
-        _of("open-mx-0.5", "open-mx-0.5", "mxoe", "Open-MX 0.5"),
-        _of("native-mx", "native-mx", "mxoe", "native MX"),
-        _of("open-mx-1.5-omx-1500", "open-mx-1.5", "omx:1500", "Open-MX 1.5, own format, M = 1500"),
-        _of("open-mx-1.5-omx-9000", "open-mx-1.5", "omx:9000", "Open-MX 1.5, own format, M = 9000"),
-        _of("open-mx-1.1-omx-9000", "open-mx-1.1", "omx:9000/N3", "Open-MX 1.1, own format, M = 9000"),
-        _of("open-mx-1.0-omx-9000", "open-mx-1.0", "omx:9000/N2", "Open-MX 1.0, own format, M = 9000"),
-        _of("open-mx-0.5-omx", "open-mx-0.5", "omx:9000/N1", "Open-MX 0.5, own format"),
-    )
+    name: Implementation(name, title, dialect, profile, description=profile_by_name(profile).about)
+    for _, (name, profile, dialect, title) in table_rows(__file__, "implementations.md")
 }
 """Implementations by name, all simulated; :func:`live` returns the live host of one."""
 

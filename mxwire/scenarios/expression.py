@@ -12,6 +12,7 @@ from mxwire.ethernet import mac_bytes
 from mxwire.protocol import Status
 from mxwire.scenarios.errors import ScriptError, ScriptPlace, suggestion
 from mxwire.scenarios.tokens import Token, Words, unquoted
+from mxwire.texts import meanings
 from mxwire.wire.enums import ConnectStatus, NackType
 from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
 
@@ -42,30 +43,7 @@ CONSTANTS: Final[dict[str, int]] = {
 }
 """Named numbers: nack types, connect status, unknown index, no session, and the status codes of requests."""
 
-KNOWN_WORDS: Final[dict[str, str]] = {
-    "session": "session id of the host's endpoint, as the tester has learned it",
-    "my_session": "session id of the tester's endpoint",
-    "next": "sequence number of the tester's next message",
-    "expected": "sequence number that the tester expects next",
-    "index": "index of the tester in the host's peer table, as the host has learned it",
-    "my_index": "index of the host in the tester's peer table",
-    "endpoint": "number of the host's endpoint",
-    "my_endpoint": "number of the tester's endpoint",
-    "closed": "number of an endpoint that is not open",
-    "beyond": "first endpoint number that the host cannot have",
-    "key": "key of the host's endpoint",
-    "host_mac": "Ethernet address of the host",
-    "my_mac": "Ethernet address of the tester",
-    "broadcast": "ff:ff:ff:ff:ff:ff",
-    "magic": "magic of the tester's host queries",
-    "F": "bytes of a full MEDIUM fragment",
-    "P": "bytes of a full PULL_REPLY",
-    "B": "PULL_REPLYs of a full block",
-    "M": "longest frame in bytes",
-    "SLOT": "longest MEDIUM fragment that a receiver accepts",
-    "BLOCK": "bytes of a full block, P x B",
-    "HANDLE": "the first pull handle of an endpoint of Open-MX",
-}
+KNOWN_WORDS: Final = meanings(__file__, "words.md", "Known words")
 """Words for the tester's state, with their meanings."""
 
 

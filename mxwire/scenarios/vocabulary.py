@@ -8,6 +8,7 @@ from typing import Final
 
 from mxwire.protocol import Counter, EventKind
 from mxwire.scenarios.errors import suggestion
+from mxwire.texts import meanings
 from mxwire.wire.packets import FRAME_CLASSES, Frame, Raw
 
 PACKETS: Final[dict[str, type[Frame]]] = {each.layout_name.upper(): each for each in FRAME_CLASSES}
@@ -41,20 +42,9 @@ VERBS_OF_A_TARGET: Final = {"cancel"}
 
 COUNTERS: Final = {each.name.lower(): each for each in Counter}
 EVENTS: Final = {each.name.lower(): each for each in EventKind}
-RESULTS: Final = {
-    "status": "final status",
-    "done": "1 once completed",
-    "transferred": "bytes that were transferred",
-    "length": "length of the whole message in bytes",
-    "match": "match information of the message",
-    "data": "content of the buffer, up to the transferred bytes",
-    "buffer": "the whole buffer",
-    "found": "1 if a probe has found a message",
-    "value": "return value of a call",
-    "session": "session id of an endpoint",
-}
+RESULTS: Final = meanings(__file__, "words.md", "Results")
 """Values of a call's result, with their meanings."""
-PEER: Final = {"name": "host name that the host knows, empty if none", "index": "index that the host has learned"}
+PEER: Final = meanings(__file__, "words.md", "Peer")
 
 
 @cache

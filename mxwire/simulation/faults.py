@@ -12,19 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.texts import meanings
 
-FRAME_FAULTS: Final = {
-    "lose": "the frame is lost",
-    "double": "the frame arrives twice, at once",
-    "swap": "the frame is delayed behind the next ones of its burst, by 8 us",
-    "delay": "the frame is delayed behind the answers to the next ones, by 2 ms",
-    "echo": "the frame arrives a second time after 2 ms",
-}
+FRAME_FAULTS: Final = meanings(__file__, "faults.md", "Faults of a frame")
 """Faults of a frame, with their effects."""
-SIDE_FAULTS: Final = {
-    "pause": "the application makes no calls for 1.5 s",
-    "die": "the application is killed, and starts again",
-}
+SIDE_FAULTS: Final = meanings(__file__, "faults.md", "Faults of an application")
 """Faults of an application, with their effects."""
 _WRITTEN: Final = re.compile(r"([a-z]+)(?::(\d{1,3}))?@(\d{1,9})")
 

@@ -8,8 +8,8 @@ from statistics import mean
 from typing import Any, Final
 
 from mxwire.bench.claims.claim import ClaimEvidence
-from mxwire.bench.claims.library_study import AM, TRANSFERS
 from mxwire.bench.claims.library_study import STUDY as LIBRARIES
+from mxwire.bench.claims.library_study import TRANSFERS
 from mxwire.bench.claims.model_study import COLLECTIVE, COLLECTIVE_SIZES, SHARE, SHARE_SIZES, SLOW, STUDY, TABLE_1, TRIP
 from mxwire.bench.intranode.study import STUDY as INTRANODE
 from mxwire.bench.intranode.study import operation_series
@@ -22,45 +22,26 @@ from mxwire.bench.path_report import path_figures
 from mxwire.bench.record import VIRTUAL_TIME, Measurement, Recording, Series
 from mxwire.bench.report import Figure, PageFigure, SeriesFigure, draw_series, line_styles, plotted
 from mxwire.report import plot
+from mxwire.texts import table_rows
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 _MIB: Final = 1 << 20
 _LARGE: Final = 4 << 20
 _CROSS: Final[dict[str, Any]] = {"linestyle": "", "marker": "x", "markersize": 9, "markeredgewidth": 2}
 _PAPER: Final = "the paper"
-PaperPoints = Mapping[str, Sequence[tuple[float, float]]]
+PaperPoints = Mapping[str, Sequence[tuple[int, float]]]
 """Numbers of a paper by curve, as places and values."""
 
-_LATENCIES: Final[PaperPoints] = {"open-mx": [(0, 7.3)], "tcp": [(0, 13.2)], "mx": [(0, 2.0)], "mixed": [(0, 4.6)]}
-_SLOW_LATENCIES: Final[PaperPoints] = {"open-mx": [(0, 24.9)], "tcp": [(0, 30.8)]}
-_RATES: Final[PaperPoints] = {
-    "open-mx": [(_LARGE, 800)],
-    "open-mx, engine": [(_LARGE, 1186)],
-    "open-mx, in place": [(_LARGE, 1186)],
-    "mx": [(_LARGE, 1140)],
-}
-_SHARES: Final = {
-    "": ((RENDEZVOUS_THRESHOLD, 0.50), (_LARGE, 0.95)),
-    ", engine": ((RENDEZVOUS_THRESHOLD, 0.42), (_LARGE, 0.60)),
-}
-"""The paper's total use of a core, without and with offload."""
-_GAINS: Final[Mapping[str, Sequence[float]]] = {
-    "Sendrecv": (107, 4.66, 8.88, 32.7),
-    "Exchange": (143, 8.38, 24.2, 29.0),
-    "Allreduce": (87.9, 2.51, 11.6, 4.77),
-    "Reduce": (64.7, 23.1, 26.5, -23.6),
-    "Allgather": (79.2, -7.1, 21.5, 56.0),
-    "Gather": (72.5, 52.6, 4.57, 76.4),
-    "Scatter": (86.3, 51.6, 18.4, 80.9),
-    "Alltoall": (47.0, 15.2, 47.2, 54.7),
-    "Bcast": (44.6, 20.1, -26.9, -39.6),
-}
-"""Gains of Open-MX over TCP in percent, at 16 B, 4 KB, 64 KB and 4 MB: the paper's table 1."""
-_LIBRARY_POINTS: Final[Mapping[str, PaperPoints]] = {
-    "RTT/2": {AM: [(4, 17), (4096, 197.9)], "bip": [(4, 6)], "fm2": [(4, 9)], "pm": [(4, 9)], "vmmc2": [(4, 13)]},
-    "g": {AM: [(4096, 153.5)]},
-    BANDWIDTHS[0]: {AM: [(_MIB, 50)], "bip": [(_MIB, 125)], "fm2": [(_MIB, 65)], "vmmc2": [(_MIB, 100)]},
-}
+
+def _read_points() -> dict[str, PaperPoints]:
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for series, (curve, place, value) in table_rows(__file__, "paper.md"):
+        found.setdefault(series, {}).setdefault(curve, []).append((int(place), float(value)))
+    return {**found}
+
+
+_POINTS: Final = _read_points()
+"""The papers' numbers by series."""
 _MOVED: Final = ("shared-buffer, C", "cma-get, C", "tcp, C")
 _LIBRARY_FIGURES: Final = {BANDWIDTHS[1]: 10, BANDWIDTHS[0]: 11, BANDWIDTHS[2]: 12}
 """The paper's figures of bandwidths."""
@@ -161,7 +142,7 @@ def _rate(point: Measurement, unit: str) -> Measurement:
 def _library_figures(recording: Recording) -> Iterator[PageFigure]:
     """Figures 4 to 8, and figures 10 to 12, which have the rate of the null model as the ceiling."""
     live = "" if recording.conditions.virtual else ", live"
-    paper = {} if live else _LIBRARY_POINTS
+    paper = {} if live else _POINTS
     parameters = [_in_place(each) for name in PARAMETERS if (each := recording.named(name))]
     # A logarithmic axis cannot show an L that is negative everywhere.
     shown = [(each, paper.get(each.name, {})) for each in parameters if any(it.median > 0 for it in each.measurements)]
@@ -202,9 +183,9 @@ def _in_place(series: Series) -> Series:
 def _model_figures(recording: Recording) -> Iterator[PageFigure]:
     trips, slow = recording.named(TRIP), recording.named(SLOW)
     if trips:
-        latencies = [(_chosen(trips, ("open-mx", "tcp", "mx", "mixed")), _LATENCIES)]
+        latencies = [(_chosen(trips, ("open-mx", "tcp", "mx", "mixed")), _POINTS[TRIP])]
         if slow:
-            latencies.append((_chosen(slow, ("open-mx", "tcp")), _SLOW_LATENCIES))
+            latencies.append((_chosen(slow, ("open-mx", "tcp")), _POINTS[SLOW]))
         yield PageFigure(
             _against(latencies, "Half a round trip (figures 9 and 13)"),
             "Virtual time, table clovertown-2010. Crosses: the paper's numbers. The table was fitted to all but that "
@@ -212,7 +193,10 @@ def _model_figures(recording: Recording) -> Iterator[PageFigure]:
         )
         names = ("open-mx", "open-mx, engine", "open-mx, in place", "mx", "mixed", "tcp")
         yield PageFigure(
-            _against([(_chosen(trips, names, "rate", "MiB/s"), _RATES)], "Rate of a ping-pong at 10 Gb/s (figure 10)"),
+            _against(
+                [(_chosen(trips, names, "rate", "MiB/s"), _POINTS["rate"])],
+                "Rate of a ping-pong at 10 Gb/s (figure 10)",
+            ),
             "Virtual time. engine: large messages are copied by I/OAT; in place: not copied. Crosses: the paper's "
             "numbers. The table was fitted to that of Open-MX without offload and to the rate of TCP.",
         )
@@ -235,9 +219,9 @@ def _gain_figure(series: Series) -> Figure:
         title = "Collectives, Open-MX against TCP (table 1); dashed: means"
         drawing, panels = plot.panels(pyplot, title, (11, 4.4), 1, len(COLLECTIVE_SIZES), sharey=True)
         places = range(len(TABLE_1))
-        for column, (axes, size) in enumerate(zip(panels, COLLECTIVE_SIZES, strict=True)):
+        for axes, size in zip(panels, COLLECTIVE_SIZES, strict=True):
             here = [_gain(series, name, size) for name in TABLE_1]
-            paper = [_GAINS[name][column] for name in TABLE_1]
+            paper = [dict(_POINTS["gain"][name])[size] for name in TABLE_1]
             axes.barh([each - 0.2 for each in places], paper, 0.38, color=plot.MARK, label=_PAPER)
             axes.barh([each + 0.2 for each in places], here, 0.38, color=plot.COLOURS[0], label="here, modelled")
             for values, colour in ((paper, plot.MARK), (here, plot.COLOURS[0])):
@@ -272,7 +256,7 @@ def _share_figure(series: Series) -> Figure:
                     label = "_nolegend_" if side or place else kind
                     axes.bar(place + 0.4 * side - 0.2, value, 0.36, bottom=bottom, color=colour, label=label)
                     bottom += value
-            for size, total in _SHARES[suffix]:
+            for size, total in _POINTS["use of a core"][suffix]:
                 place = 0 if size == RENDEZVOUS_THRESHOLD else SHARE_SIZES.index(size)
                 label = "_nolegend_" if side or place else _PAPER
                 axes.plot([place + 0.4 * side - 0.2], [total * 100], color="black", label=label, **_CROSS)

@@ -6,7 +6,8 @@ dependent on time (acks); the rules check separately whether such values are val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum, auto
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 from mxwire.ethernet import mac_text
 from mxwire.rules import Judge
 from mxwire.rules.vantage import Vantage
+from mxwire.texts import table_rows
 from mxwire.wire import packets
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
@@ -86,78 +88,18 @@ FieldRequirements = dict[str, FieldRequirement]
 """Required relations by field."""
 
 
-def _required(how: FieldRelation, rule: str, *names: str) -> FieldRequirements:
-    return dict.fromkeys(names, FieldRequirement(how, rule))
+def _read_fields() -> Iterator[tuple[type[packets.Frame], FieldRequirements]]:
+    required: dict[str, FieldRequirements] = defaultdict(dict)
+    for names, (those, relation, rule) in table_rows(__file__, "fields.md"):
+        for name in names.split():
+            required[name] |= dict.fromkeys(those.split(), FieldRequirement(FieldRelation[relation.upper()], rule))
+    required["Truc"] = {each.name: FieldRequirement(FieldRelation.FREE) for each in fields(packets.Truc)}
+    for name, requirements in required.items():
+        yield getattr(packets, name), requirements
 
 
-def _same(rule: str, *names: str) -> FieldRequirements:
-    return _required(FieldRelation.SAME, rule, *names)
-
-
-def _free(*names: str) -> FieldRequirements:
-    return _required(FieldRelation.FREE, "", *names)
-
-
-def _chosen(*names: str) -> FieldRequirements:
-    return _required(FieldRelation.CONTENT, "", *names)
-
-
-_ETHERNET: Final = _free("dst_mac", "src_mac", "ethertype") | _same("W-6", "ptype")
-_ENDPOINTS: Final = (
-    _ETHERNET
-    | _required(FieldRelation.INDEX, "R-HOST-05", "dst_src_peer_index")
-    | _required(FieldRelation.MINE, "W-6", "dst_endpoint")
-    | _required(FieldRelation.LIVE, "W-6", "src_endpoint")
-)
-_TO_SESSION: Final = _required(FieldRelation.SESSION, "R-CON-12", "session")
-_NUMBERED: Final = _ENDPOINTS | _free("lib_seqnum", "lib_piggyack") | _TO_SESSION
-_MESSAGE: Final = _NUMBERED | _chosen("length", "match_a", "match_b", "data") | _free("checksum")
-_CONNECT: Final = (
-    _ENDPOINTS
-    | _same("R-CON-01", "length", "lib_seqnum")
-    | _free("src_dst_peer_index", "target_recv_seqnum_start", "connect_seqnum")
-)
-
-FIELDS: Final[Mapping[type[packets.Frame], FieldRequirements]] = {
-    packets.ConnectRequest: _CONNECT
-    | _free("src_session_id")
-    | _required(FieldRelation.KEY, "", "app_key")
-    | _same("R-CON-01", "is_reply"),
-    packets.ConnectReply: _CONNECT
-    | _required(FieldRelation.SESSION, "R-CON-08", "src_session_id")
-    | _free("target_session_id")
-    | _same("R-CON-08", "is_reply", "connect_seqnum", "connect_status_code"),
-    packets.Tiny: _MESSAGE,
-    packets.Small: _MESSAGE,
-    packets.Medium: _MESSAGE | _same("R-SND-03", "frag_length", "frag_seqnum") | _same("R-MED-02", "frag_pipeline"),
-    packets.Rndv: _NUMBERED
-    | _same("R-RDV-01", "length")
-    | _chosen("match_a", "match_b")
-    | _free("checksum")
-    | _chosen("msg_length")
-    | _free("pulled_rdma_id", "pulled_rdma_seqnum", "pulled_rdma_offset"),
-    packets.Pull: _ENDPOINTS
-    | _TO_SESSION
-    | _same("R-PUL-01", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum", "pulled_rdma_offset")
-    | _free("src_pull_handle", "src_magic")
-    | _same("R-PUL-02", "first_frame_offset", "block_length", "frame_index"),
-    packets.PullReply: _ETHERNET
-    | _same("R-PUL-13", "frame_seqnum", "frame_length", "msg_offset")
-    | _same("R-PUL-12", "dst_pull_handle", "dst_magic")
-    | _chosen("data"),
-    packets.Notify: _NUMBERED | _same("R-NOT-01", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum"),
-    packets.NackLib: _ENDPOINTS
-    | _same("R-NAK-03", "nack_type")
-    | _required(FieldRelation.INDEX, "R-NAK-02", "dst_src_peer_index_copy")
-    | _required(FieldRelation.NUMBER, "R-NAK-02", "lib_seqnum"),
-    packets.NackMcp: _ETHERNET
-    | _required(FieldRelation.INDEX, "R-HOST-05", "dst_src_peer_index")
-    | _required(FieldRelation.MINE, "R-NAK-02", "src_endpoint")
-    | _same("R-NAK-03", "nack_type")
-    | _same("R-NAK-02", "src_pull_handle", "src_magic"),
-    packets.Truc: _free(*(each.name for each in fields(packets.Truc))),
-}
-"""Required relations by packet type and field."""
+FIELDS: Final = dict(_read_fields())
+"""Required relations by packet type and field (``fields.md``)."""
 
 Meaning = Callable[[FieldRelation, int], Any]
 """Function from a relation and a recorded value to the value required now."""
