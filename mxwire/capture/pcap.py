@@ -114,13 +114,17 @@ class PcapDecoder:
         if not len(places):
             return places
         words = np.ndarray((chunk.end - 3,), "<u4" if self._little_endian else ">u4", chunk.buffer, strides=(1,))
-        seconds, ticks, captured, original = (words[places + 4 * each].astype(np.int64) for each in range(4))
-        # Records without data would make any run of zeros plausible.
-        plausible = (captured <= original) & (captured > 0) & (original <= self._largest)
-        plausible &= ticks * self._nanoseconds_per_tick < 10**9
+        ends = np.zeros(len(places), np.int64)
+        # Most places fail by the second length, so that the other fields are gathered for a few. Records without data
+        # would make any run of zeros plausible.
+        original = words[places + 12]
+        likely = np.flatnonzero((original > 0) & (original <= self._largest))
+        at = places[likely]
+        seconds, ticks, captured = (words[at + offset].astype(np.int64) for offset in (0, 4, 8))
+        plausible = (captured <= original[likely]) & (captured > 0) & (ticks * self._nanoseconds_per_tick < 10**9)
         if self._last_seconds is not None:
             plausible &= abs(seconds - self._last_seconds) < _LONGEST_PAUSE
-        ends: NDArray[np.int64] = np.where(plausible, places + RECORD_HEADER_BYTES + captured, 0)
+        ends[likely[plausible]] = (at + RECORD_HEADER_BYTES + captured)[plausible]
         return ends
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
