@@ -241,7 +241,8 @@ class StudyTestbed(ABC):
         self.compiled = is_compiled()
         """True if the sides run compiled modules."""
         self._held = ExitStack()
-        self._load, self._time = machine.other_programs(), now_text()
+        # Times of a model do not depend on other programs: their number is then counted only for a recording.
+        self._load, self._time = None if self.virtual else machine.other_programs(), now_text()
 
     @property
     @abstractmethod
@@ -253,8 +254,8 @@ class StudyTestbed(ABC):
         if interface is not None:
             more |= {each: interface[each] for each in ("mtu", "driver", "coalescing")}
             more["offloads"] = tuple(interface["offloads"])
-        about = machine.machine_conditions()
-        return Conditions(**about, time=self._time, stage=testbed, compiled=self.compiled, load=self._load, **more)
+        about, load = machine.machine_conditions(), machine.other_programs() if self._load is None else self._load
+        return Conditions(**about, time=self._time, stage=testbed, compiled=self.compiled, load=load, **more)
 
     @property
     def spins(self) -> bool:
