@@ -97,7 +97,7 @@ def test_messages_of_a_capture_are_the_same(capture):
         compare(cut(decoded([read_capture(capture)], dialect_of(capture)), Random(capture)))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from((0, 0.01, 0.1)), small_bounds)
 def test_messages_of_generated_traffic_are_the_same(seed, faults, limits):
     """With small bounds, so that messages are reported early, and found again by late frames."""

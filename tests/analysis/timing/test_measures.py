@@ -63,11 +63,11 @@ def test_the_true_median_is_mostly_in_the_interval():
 
 
 def test_of_very_many_the_same_are_kept_for_the_same_seed():
-    values = list(range(100_000))
+    values = list(range(20_000))
     one, other = samples_of(values, kept=500).estimate(), samples_of(values, kept=500).estimate()
     assert one == other
-    assert (one.count, one.least, one.most, one.mean) == (100_000, 0, 99_999, 49_999.5)
-    assert one.median == pytest.approx(50_000, rel=0.15)
+    assert (one.count, one.least, one.most, one.mean) == (20_000, 0, 19_999, 9_999.5)
+    assert one.median == pytest.approx(10_000, rel=0.15)
 
 
 @given(durations, st.lists(st.integers(0, 200)), st.integers(1, 50))
