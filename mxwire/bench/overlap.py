@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import median
@@ -456,9 +456,3 @@ _EXPERIMENTS: Final[dict[str, Callable[[OverlapStudy, OverlapRanks, str, float, 
     "polling": _polling,
     "socket-buffers": _socket_buffers,
 }
-
-
-def shown_phases(timeline: dict[str, Any]) -> Iterator[Phase]:
-    """The phases of a recorded timeline."""
-    for each in timeline["phases"]:
-        yield Phase(**each)

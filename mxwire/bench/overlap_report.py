@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from mxwire.bench.overlap import OVERLAP, PARTIES, POLLED, PROCESSORS, RAN, RATE, TIMELINES, WAITED, shown_phases
+from mxwire.bench.overlap import OVERLAP, PARTIES, POLLED, PROCESSORS, RAN, RATE, TIMELINES, WAITED, Phase
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import CurveStyle, Figure, PageFigure, SeriesFigure, series_blocks
 from mxwire.report import plot
@@ -109,7 +109,7 @@ def _timeline_figure(way: str, timeline: dict[str, Any]) -> Figure:
     def figure(pyplot: Any) -> Any:
         drawing, (axes,) = plot.panels(pyplot, f"Phases and frames, progress: {way}", (9, 2.4))
         begin = timeline["begin"]
-        for each in shown_phases(timeline):
+        for each in (Phase(**phase) for phase in timeline["phases"]):
             place, width = -1.6 * each.rank, (each.end - each.begin) / 1e6
             axes.barh(place, width, 0.6, left=(each.begin - begin) / 1e6, color=_PHASES[each.kind])
         for frame in timeline["frames"]:

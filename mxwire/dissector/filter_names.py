@@ -9,25 +9,13 @@ from typing import Final
 from mxwire.analysis.marks import FLAGS
 from mxwire.dissector.location import plugin_path
 from mxwire.dissector.tables import filter_fields
+from mxwire.texts import meanings
 
 EXPERT_PREFIX: Final = "mxoe."
 
 _EXPERT: Final = re.compile(r'^  \{ "([\w.]+)", "(\w+)", "(\w+)", "((?:[^"\\]|\\.)*)" \},$', re.MULTILINE)
 _EXTRA: Final = re.compile(r'^  \{ "([\w.]+)", "(\w+)", "((?:[^"\\]|\\.)*)", "((?:[^"\\]|\\.)*)" \},$', re.MULTILINE)
-_TYPES: Final = {
-    "uint8": "integer, 8 bits",
-    "uint16": "integer, 16 bits",
-    "uint32": "integer, 32 bits",
-    "uint64": "integer, 64 bits",
-    "bytes": "bytes",
-    "string": "text",
-    "ether": "Ethernet address",
-    "framenum": "frame number",
-    "relative_time": "time span",
-    "double": "number",
-    "bool": "true or false",
-    "none": "label",
-}
+_TYPES: Final = meanings(__file__, "words.md", "Types")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from mxwire.analysis.conversations.state import PULL_TIMER_NS, REORDER_NS, RESEN
 from mxwire.analysis.marks import FLAGS
 from mxwire.dissector.lua import LuaValue
 from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
+from mxwire.texts import meanings
 from mxwire.units import SECOND
 from mxwire.wire import byteorder, detection, formats, numbers
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
@@ -49,27 +50,7 @@ ENUMS: Final[dict[str, type[IntEnum]]] = {
 }
 GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
 _SIZES: Final = ("fragment_payload", "receive_slot", "reply_payload", "frames_per_block", "fragments_maximum")
-_WORDS: Final = {
-    "acknum": "acknowledgement number",
-    "app": "application",
-    "dst": "destination",
-    "ethertype": "EtherType",
-    "frag": "fragment",
-    "hi": "high",
-    "hostname": "host name",
-    "lib": "",
-    "lo": "low",
-    "mac": "address",
-    "msg": "message",
-    "nic": "NIC",
-    "piggyack": "piggyback acknowledgement",
-    "ptype": "packet type",
-    "rdma": "RDMA",
-    "recv": "receive",
-    "seq": "sequence",
-    "seqnum": "sequence number",
-    "src": "source",
-}
+_WORDS: Final = meanings(__file__, "words.md", "Parts of names")
 _BYTES: Final = re.compile(r"\bbytes\b|\bdata belongs\b", re.IGNORECASE)
 _MODES: Final = {"at least": "least", "at most": "most", "fits the frame": "fits"}
 

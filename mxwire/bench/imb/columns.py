@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mxwire.bench.imb.patterns import ImbBenchmark
-from mxwire.texts import file_text
+from mxwire.texts import file_text, table_rows
 
 _IMB_WIDTH: Final = 13
 _OSU_SIZE, _OSU_WIDTH, _OSU_LONE = 10, 20, 17
@@ -116,23 +116,13 @@ class OsuTest:
     """The title and the columns of a test of OSU."""
 
     title: str
-    columns: tuple[str, ...] = _LATENCY
-    leading_line: bool = True
+    columns: tuple[str, ...]
+    leading_line: bool
 
 
 OSU_TESTS: Final = {
-    "osu_latency": OsuTest("Latency"),
-    "osu_bw": OsuTest("Bandwidth", ("Bandwidth (MB/s)",)),
-    "osu_bibw": OsuTest("Bi-Directional Bandwidth", ("Bandwidth (MB/s)",)),
-    "osu_mbw_mr": OsuTest("Multiple Bandwidth / Message Rate", ("MB/s", "Messages/s"), leading_line=False),
-    "osu_bcast": OsuTest("Broadcast Latency"),
-    "osu_reduce": OsuTest("Reduce Latency"),
-    "osu_allreduce": OsuTest("Allreduce Latency"),
-    "osu_gather": OsuTest("Gather Latency"),
-    "osu_scatter": OsuTest("Scatter Latency"),
-    "osu_allgather": OsuTest("Allgather Latency"),
-    "osu_alltoall": OsuTest("All-to-All Personalized Exchange Latency"),
-    "osu_barrier": OsuTest("Barrier Latency"),
+    name: OsuTest(title, tuple(columns.split(", ")), empty_line == "yes")
+    for _, (name, title, columns, empty_line) in table_rows(__file__, "osu_tests.md")
 }
 """Tests of OSU by the names of their programs."""
 
