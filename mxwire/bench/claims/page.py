@@ -135,40 +135,8 @@ def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
     yield Listing(tuple(lines))
 
 
-_INTRODUCTION: Final = (
-    "Papers on user-space communication made claims that can be measured again. This page lists the claims of five "
-    "texts, each with the paper's figure, the number measured here, and a verdict. It is generated from a recorded run "
-    "(`mxwire bench claims --from docs/studies.jsonl`); `sudo mxwire bench claims` judges your own machine. "
-    "[Coverage](#coverage) has the command for each system, mechanism, figure and table of the papers."
-)
-"""Markdown."""
-_HOW: Final = (
-    "live: measured on one machine, contestants in turns. A ratio is the median of those of the rounds, not the ratio "
-    "of the medians; it is undecided unless it is on one side of its bound in 8 of 9 rounds.",
-    "modelled: computed in virtual time by mxwire's engine on hosts with the costs of a table, taken from the paper. "
-    "Numbers to which the table was fitted are not evidence; such claims are not applicable. A verdict that changes "
-    "when a guess of the table changes by 25% and the table is fitted again is undecided, and names the guess; so is "
-    "one on a number that the paper's others contradict, and that changes when the table is fitted to it, too.",
-    "by construction: the model contains the statement as a constant, so its numbers show nothing.",
-    "counted: the same on every machine.",
-    "* marks claims that were derived or added here, and are not the paper's own.",
-    "Bounds in brackets are the criterion of a claim. The numbers of a refuted claim end with the reason.",
-)
-_HONESTY: Final = (
-    "Two limits apply to all live numbers. mxwire is written in Python: its library takes longer than the TCP of a "
-    "kernel, which is written in C, so live comparisons with TCP judge this implementation and not the protocol. And "
-    "the machine is virtual, with a virtual cable: wake-ups are slow, adapters have no limits, and the segments of TCP "
-    "are never cut, as they would be for a wire."
-)
-
-
 def page(evidence: ClaimEvidence) -> str:
     """The page of documentation."""
-    blocks: list[Block] = [
-        Listing(_HOW),
-        Paragraph(_HONESTY),
-        *claim_blocks(judged(evidence)),
-        *conditions_blocks(evidence.recordings),
-    ]
+    blocks = [*claim_blocks(judged(evidence)), *conditions_blocks(evidence.recordings)]
     coverage = file_text(__file__, "coverage.md")
-    return f"# The papers' claims\n\n{_INTRODUCTION}\n\n{markdown(blocks)}\n{coverage}"
+    return file_text(__file__, "page.md").format(claims=markdown(blocks), coverage=coverage)
