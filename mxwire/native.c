@@ -7,6 +7,7 @@
  *   SlotReader      SlotRing.take_short (link/ring_v2.py)
  *   view_of         memoryview
  *   address_of      _array_address (protocol/arguments.py)
+ *   is_flat         _is_flat_view (protocol/arguments.py)
  *   store           _assign_slice (protocol/arguments.py)
  *   send_frames     the loop of FrameSender.send_few (link/sender.py)
  *   RecordWriter    RecordWriter (link/record_ring.py)
@@ -742,6 +743,36 @@ address_of(PyObject *Py_UNUSED(module), PyObject *buffer)
     return address;
 }
 
+/* Return whether a view consists of plain bytes, and is writable if the second argument is true. */
+static PyObject *
+is_flat(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
+{
+    if (given != 2 || !PyMemoryView_Check(arguments[0])) {
+        PyErr_SetString(PyExc_TypeError, "is_flat takes a view, and whether it must be writable");
+        return NULL;
+    }
+    Py_buffer view;
+    /* A released view gives no buffer. */
+    if (PyObject_GetBuffer(arguments[0], &view, PyBUF_FULL_RO) < 0) {
+        if (!PyErr_ExceptionMatches(PyExc_ValueError))
+            return NULL;
+        PyErr_Clear();
+        Py_RETURN_FALSE;
+    }
+    /* As the view reports it: PyBuffer_IsContiguous also accepts an empty view with a step. */
+    int contiguous = ((PyMemoryViewObject *)arguments[0])->flags & (_Py_MEMORYVIEW_C | _Py_MEMORYVIEW_FORTRAN);
+    int flat = strcmp(view.format, "B") == 0 && view.ndim == 1 && contiguous;
+    int read_only = view.readonly;
+    PyBuffer_Release(&view);
+    if (flat && read_only) {
+        int writable = PyObject_IsTrue(arguments[1]);
+        if (writable < 0)
+            return NULL;
+        flat = !writable;
+    }
+    return PyBool_FromLong(flat);
+}
+
 /* Copy data to an offset in writable memory, which has room for it. */
 static PyObject *
 store_data(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
@@ -1279,6 +1310,7 @@ static PyTypeObject RunFormType = {
 static PyMethodDef functions[] = {
     {"view_of", view_of, METH_O, "Return a view of a buffer."},
     {"address_of", address_of, METH_O, "Return the address of the bytes of a buffer."},
+    {"is_flat", (PyCFunction)(void (*)(void))is_flat, METH_FASTCALL, "Return whether a view is plain bytes."},
     {"store", (PyCFunction)(void (*)(void))store_data, METH_FASTCALL, "Copy data to an offset in memory."},
     {"send_frames", (PyCFunction)(void (*)(void))send_frames, METH_FASTCALL, "Send frames through a packet socket."},
     {NULL},

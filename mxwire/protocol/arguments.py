@@ -224,13 +224,16 @@ def _is_buffer(data: Any) -> bool:
     return True
 
 
-def _is_flat(view: memoryview, writable: bool) -> bool:
+def _is_flat_view(view: memoryview, writable: bool) -> bool:
     """Return whether a view consists of plain bytes, and is writable if ``writable``."""
     try:
         return view.format == "B" and view.ndim == 1 and view.contiguous and not (writable and view.readonly)
     except ValueError:
         # The view is released.
         return False
+
+
+_is_flat: Final[Callable[[memoryview, bool], bool]] = _is_flat_view if native is None else native.is_flat
 
 
 def _flat(piece: Any, writable: bool) -> memoryview:

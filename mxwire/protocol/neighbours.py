@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.connect import ConnectCall
     from mxwire.protocol.library.endpoint import EngineEndpoint
     from mxwire.protocol.library.local_send import LocalSend
-    from mxwire.protocol.library.partner import Partner
+    from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner
     from mxwire.protocol.node import Node
 
 _PATIENCE: Final = 512
@@ -87,6 +87,8 @@ abandoned."""
 _STATUSES: Final = {int(each): each for each in Status}
 
 
+# Compiled code looks up a member of an enumeration by its name at each use.
+_SUCCESS: Final = Status.SUCCESS
 _MESSAGE: Final = int(RecordKind.MESSAGE)
 _OFFER: Final = int(RecordKind.OFFER)
 _ENDED: Final = int(RecordKind.ENDED)
@@ -132,17 +134,17 @@ class NeighbourMessage:
         """The message; None for an offered one."""
         self.done = False
         """True if the sender has withdrawn the message, or has received the answer."""
-        self.endpoint: EngineEndpoint | None = None
+        self.endpoint: LibraryEndpoint | None = None
         """The target, while the data is being transferred."""
         self.carried: bytes | memoryview = b""
         """The first bytes of an offered message, while its record is handled."""
         self.described = described
         """The place of the data of an offered message, as its sender describes it."""
-        self._receive: Any = None
+        self._receive: MessageTarget | None = None
         self._wanted = 0
         self._filled = 0
 
-    def fetch(self, receive: Any, length: int) -> bool:
+    def fetch(self, receive: MessageTarget, length: int) -> bool:
         """Copy ``length`` bytes into the memory of a receive; return False if the data will arrive in records."""
         neighbour, first = self.neighbour, self.carried
         if first:
@@ -181,7 +183,7 @@ class NeighbourMessage:
         ):
             self._complete(receive)
 
-    def _complete(self, receive: Any) -> None:
+    def _complete(self, receive: MessageTarget) -> None:
         """End the transfer, since all data is in the memory of the receive."""
         self._receive = None
         receive.filled()
@@ -189,7 +191,7 @@ class NeighbourMessage:
 
     def received(self, transferred: int) -> None:
         """Answer that ``transferred`` bytes were taken."""
-        self._end(Status.SUCCESS, transferred)
+        self._end(_SUCCESS, transferred)
 
     def dropped(self, status: Status = Status.REMOTE_ENDPOINT_CLOSED) -> None:
         """Answer that the message will not be received."""
@@ -209,7 +211,7 @@ class NeighbourMessage:
         if self.data is None:
             self.neighbour.offers.pop(self.number, None)
             self.neighbour.filling.pop(self.number, None)
-            self.neighbour.answer(RecordKind.ENDED, self.number, status, transferred)
+            self.neighbour.answer(_ENDED, self.number, status, transferred)
         else:
             self.neighbour.lose_message(self, status)
 
@@ -283,7 +285,7 @@ class Neighbour(LocalRoute):
         self.full = True
         return False
 
-    def answer(self, kind: RecordKind, number: int, status: Status = Status.SUCCESS, length: int = 0) -> None:
+    def answer(self, kind: int, number: int, status: Status = Status.SUCCESS, length: int = 0) -> None:
         """Send a record that concerns a request of the neighbour by its number."""
         self._put(_pack_head(kind, status, 0, 0, 0, 0, 0, 0, number, 0, length))
 
@@ -540,7 +542,7 @@ class Neighbour(LocalRoute):
         send = self.sends.get(number)
         if send is None:
             return
-        if status == Status.SUCCESS:
+        if status is _SUCCESS:
             send.received(min(transferred, send.length))
         else:
             assert send.partner is not None

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mxwire.errors import InvalidRecordError
 from mxwire.link import record_ring, ring_v2
 from mxwire.link.ring import SHORT, USER, VLAN_VALID
-from mxwire.protocol.arguments import _array_address, _assign_slice
+from mxwire.protocol.arguments import _array_address, _assign_slice, _is_flat_view
 from mxwire.protocol.card.replies import REPLY_PARTS
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
@@ -468,6 +468,27 @@ def test_the_address_of_a_buffer(native):
     for wrong in (view[::2], 7, "text"):
         with pytest.raises((TypeError, BufferError)):
             native.address_of(wrong)
+
+
+@given(
+    data=st.binary(max_size=16),
+    form=st.sampled_from(["B", "b", "c", "H", "Q"]),
+    step=st.sampled_from([1, 2, -1]),
+    rows=st.booleans(),
+    read_only=st.booleans(),
+    released=st.booleans(),
+)
+def test_a_view_is_plain_bytes_or_not(native, data, form, step, rows, read_only, released):
+    memory = data[: len(data) & ~7]
+    view = memoryview(memory if read_only else bytearray(memory))
+    view = view.cast("B", [2, len(memory) // 2]) if rows and memory else view.cast(form)[::step]
+    if released:
+        view.release()
+    for writable in (False, True):
+        assert native.is_flat(view, writable) == _is_flat_view(view, writable)
+    for wrong in ((), (view,), (memory, True), (7, True)):
+        with pytest.raises(TypeError):
+            native.is_flat(*wrong)
 
 
 def test_slots_outside_of_the_memory_are_refused(native):

@@ -50,7 +50,9 @@ LOCAL_SEND: Final = TransitionTable(
 )
 _OFFERED: Final = LocalEvent.OFFER
 _LOCAL_WAITING: Final = LocalState.WAITING
+_RECEIVED: Final = LOCAL_SEND.row(LocalState.OFFERED, LocalEvent.RECEIVED)
 _SUCCESS: Final = Status.SUCCESS
+_TRUNCATED: Final = Status.MESSAGE_TRUNCATED
 
 
 class LocalSend(ListedRequest):
@@ -118,7 +120,8 @@ class LocalSend(ListedRequest):
     def received(self, transferred: int) -> None:
         """End the send: the receiver has taken ``transferred`` bytes."""
         short = transferred < self.length
-        self.fire(LocalEvent.RECEIVED, Status.MESSAGE_TRUNCATED if short else Status.SUCCESS, transferred)
+        self.follow(_RECEIVED)
+        _end(self, _TRUNCATED if short else _SUCCESS, transferred)
 
     def dropped(self, status: Status = Status.REMOTE_ENDPOINT_CLOSED) -> None:
         """End the send: the target has closed, or has no memory for the message."""
