@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,17 @@ class FewLink(Protocol):
 
     def receive_few(self) -> list[bytes] | FrameBatch:
         """Receive as ``receive`` does without waiting; a few short frames are returned as copies."""
+
+
+@runtime_checkable
+class QueueLink(Protocol):
+    """A link that may receive frames of one kind through a queue of its own."""
+
+    awaited: dict[Any, Any]
+    """Collection that is not empty while frames of that kind are awaited."""
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Descriptors of which one is readable when ``receive`` would return frames."""
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket, ring_v2, ring_v3
+from mxwire.link.frame_queue import FrameQueue
 from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.link.link import LinkStatistics
 from mxwire.link.ring import Arrivals, ReceiveRing
@@ -24,6 +25,7 @@ from mxwire.native import native
 
 RING_BYTES: Final = 16 << 20
 """Default ring size: more bytes than a busy host has in flight; a ring larger than the CPU cache is slower."""
+_ALWAYS_SET: Final = np.ones(1, np.uint64)
 
 
 class Mode(StrEnum):
@@ -44,8 +46,10 @@ class PacketLink(RingSocket):
     Needs CAP_NET_RAW, and nothing else.
     """
 
-    def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
-        super().__init__(interface, opened, ring)
+    def __init__(
+        self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing, queue: FrameQueue | None = None
+    ) -> None:
+        super().__init__(interface, opened, ring, queue)
         self._sender = FrameSender(opened)
         self.gathers = native is not None
         """True if ``send_few`` also takes frames whose data is gathered from the memory of the application."""
@@ -60,28 +64,36 @@ class PacketLink(RingSocket):
         mode: Mode | str = Mode.SLEEP,
         ring_bytes: int = RING_BYTES,
         promiscuous: bool = False,
+        queued: packet_filter.Mark | None = None,
     ) -> Self:
         """Open a link on the interface of that name, in the network namespace of this thread.
 
         ``ring_bytes`` is the size of the receive queue. ``promiscuous`` returns frames for all destinations, for
-        callers that send from several addresses. An interface that is down may be opened. Raises
+        callers that send from several addresses. Frames with the mark ``queued`` have a queue of their own
+        (``frame_queue.py``), if the process may have one and is not ``promiscuous`` or receives in bulk. An interface
+        that is down may be opened. Raises
         :class:`~mxwire.link.errors.LinkError` if there is no such interface, if it is not Ethernet, and without
         permission.
         """
         mode = Mode(mode)
         found = read_interface(interface)
         version = ring_v3.VERSION if mode is Mode.BULK else ring_v2.VERSION
-        program = packet_filter.EVERYTHING if promiscuous else packet_filter.for_us(found.address)
-        opened = packet_socket.open_socket(found, version, program)
+        queue = None
+        if queued is not None and not promiscuous and mode is not Mode.BULK:
+            queue = FrameQueue.open(found, ethertype, queued, ring_bytes)
+        program = packet_filter.for_us(found.address, None if queue is None else queued)
+        opened = packet_socket.open_socket(found, version, packet_filter.EVERYTHING if promiscuous else program)
         try:
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
             ring = BlockRing(opened, ring_bytes) if mode is Mode.BULK else SlotRing(opened, found.mtu, ring_bytes)
             packet_socket.enlarge_send_queue(opened)
             packet_socket.bind(opened, found, ethertype)
-            link = cls(found, opened, ring)
+            link = cls(found, opened, ring, queue)
         except BaseException:
             opened.close()
+            if queue is not None:
+                queue.close()
             raise
         link.spin = math.inf if mode is Mode.SPIN else 0.0
         return link
@@ -108,8 +120,11 @@ class PacketLink(RingSocket):
     def next_word(self) -> int:
         """Address of a word whose lowest bit is set when the next frame has arrived, for callers that poll in C.
 
-        It changes with each ``receive``; 0 for a link that was opened for bulk.
+        It changes with each ``receive``; 0 for a link that was opened for bulk. While frames of the queue are awaited,
+        the bit is always set, since a queue has no such word.
         """
+        if self._queue is not None and self.awaited:
+            return _ALWAYS_SET.ctypes.data
         return self._ring.next_word if isinstance(self._ring, SlotRing) else 0
 
     @property

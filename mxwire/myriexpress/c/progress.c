@@ -122,7 +122,7 @@ void mxw_hand_over(void)
 /* Sleep until a frame arrives, the engine is due, or event is signalled; at most longest ns. Return 1 after a signal. */
 static int sleep_for_frames(int event, uint64_t longest)
 {
-    struct pollfd ready[MXW_LINKS + 2];
+    struct pollfd ready[MXW_DESCRIPTORS + 1];
     nfds_t count = 0;
     ready[count].fd = event;
     ready[count++].events = POLLIN;
