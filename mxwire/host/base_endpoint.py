@@ -16,7 +16,6 @@ from mxwire.host.requests import (
     HostSend,
     Message,
     WaitingMessage,
-    bytes_of,
     request_of,
 )
 from mxwire.host.waits import PendingReceive, criteria, probe
@@ -456,13 +455,14 @@ class BaseEndpoint:
         if maximum is None or buffer is not None:
             maximum = LENGTH_MAXIMUM
         core = self._core
-        view = None if buffer is None else bytes_of(buffer)
         request: Receive | None = None
         try:
             with core.section:
                 core.must_be_open()
                 inner = self.engine.receive(buffer, value, mask, maximum)
                 request = inner
+                # The memory of a receive is writable, so its only segment is a view.
+                view: Any = None if buffer is None else inner.memory.only
                 posted = PendingReceive(inner, view, context) if single else HostReceive(inner, view, context)
                 if self._queued:
                     self._enlist(posted, listed and not single)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
-from mxwire.native import view_of
 from mxwire.protocol import Partner, RequestKind, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.protocol.library.receive import Receive
@@ -16,6 +15,7 @@ from mxwire.protocol.status import SUCCEEDED
 Result = TypeVar("Result")
 
 _NO_MEMORY: Final = bytearray()
+_SUCCESS: Final = Status.SUCCESS
 
 
 class Message:
@@ -251,7 +251,7 @@ class HostRequest(Pending[Result]):
         cancelled by ``cancel``.
         """
         status = self.inner.status
-        if status not in SUCCEEDED and not (status is Status.CANCELLED and self._cancelled):
+        if status is not _SUCCESS and status not in SUCCEEDED and not (status is Status.CANCELLED and self._cancelled):
             raise self.failure(status)
         return self._outcome()
 
@@ -335,18 +335,3 @@ def place_of(partner: Partner) -> str:
     """``alpha:0 endpoint 3``."""
     name = partner.peer.name or partner.peer.address.hex(":")
     return f"{name} endpoint {partner.number}"
-
-
-def bytes_of(buffer: Any) -> memoryview:
-    """View of a buffer as bytes; empty for a sequence of buffers, which are not contiguous."""
-    if type(buffer) is bytearray:
-        return view_of(buffer)
-    try:
-        view = memoryview(buffer)
-    except TypeError:
-        return memoryview(b"")
-    return view if view.format == "B" and view.ndim == 1 else _flat(view)
-
-
-def _flat(view: memoryview) -> memoryview:
-    return view.cast("B") if view.contiguous and view.nbytes else memoryview(b"")

@@ -25,6 +25,8 @@ Bytes = NDArray[np.uint8]
 _AT_START: Final = [0]
 """The offset of a single segment."""
 _VIEW: Final = memoryview
+# Compiled code looks up a name of an interpreted module each time.
+_view_of: Final = view_of
 _BUFFERS: Final = (bytes, bytearray, memoryview, np.ndarray)
 
 
@@ -100,7 +102,7 @@ class Segments:
             return
         if type(data) is bytearray or (type(data) is _VIEW and _is_flat(data, writable)):
             # Create a separate view, because the caller may release ``data``.
-            self._only = view_of(data)
+            self._only = _view_of(data)
             self.length = len(data)
             return
         if isinstance(data, _BUFFERS) or not isinstance(data, Sequence) or _is_buffer(data):
@@ -141,7 +143,7 @@ class Segments:
 
     def part(self, offset: int, length: int) -> memoryview | None:
         """A view of ``length`` bytes from ``offset`` that is not an array; None if there are several segments."""
-        return None if self._only is None else view_of(self._only)[offset : offset + length]
+        return None if self._only is None else _view_of(self._only)[offset : offset + length]
 
     @property
     def only(self) -> bytes | memoryview | None:

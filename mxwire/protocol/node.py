@@ -255,7 +255,7 @@ class Node:
         board.take_few(frames, now)
         if self._raw.frames:
             self._hear_announcements(now)
-        if board.ready:
+        if board.ready.count:
             self._progress_ready(now)
         if self.handler_calls.raised:
             self._raise_from_handlers()
@@ -435,14 +435,9 @@ class Node:
         if self.handler_calls.running:
             return
         for board in self.interfaces:
-            if not board.ready:
-                continue
             # Bounded, because an endpoint that does not work now, or whose handler has raised, is listed again.
-            for _ in range(len(board.ready)):
-                # An endpoint that closes here removes itself.
-                if not board.ready:
-                    break
-                card = board.ready.pop(0)
+            for _ in range(board.ready.count):
+                card = board.ready.popleft()
                 endpoint = self.endpoints.get(card)
                 if endpoint is None:
                     continue

@@ -41,7 +41,7 @@ def left_in_endpoint(endpoint: EngineEndpoint) -> dict[str, int]:
             "pull starts": len(endpoint.pull_starts),
             "ring events": len(card.ring.received) + len(card.ring.ended),
             "resends": len(endpoint.resends),
-            "flushing partners": len(endpoint.flushing),
+            "flushing partners": sum(each.flushing for each in endpoint.flushing),
             "connects": len(endpoint.connecting),
             "messages to the own host": len(endpoint.local_sends),
             "delayed acks": sum(each.state is AckState.DELAYED for each in endpoint.delayed_acks),

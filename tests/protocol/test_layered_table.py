@@ -33,6 +33,24 @@ def test_a_table_has_the_entries_of_a_dict():
     assert len(table) == len(expected) and {key: table.get(key) for key in table} == expected
 
 
+def test_a_table_of_few_entries_is_a_dict_too():
+    """The entry of a table of one is apart from the layers."""
+    random, table, expected = Random(8), LayeredTable(), {}
+    for turn in range(3000):
+        key, entry = random.randrange(3), f"entry {turn}"
+        if random.randrange(3) == 0:
+            table.replace(key, entry)
+            expected |= {key: entry} if key in expected else {}
+        elif key in expected:
+            assert table.pop(key) == expected.pop(key)
+        else:
+            assert table.pop(key) is None
+            table.add(key, entry)
+            expected[key] = entry
+        assert len(table) == len(expected) and bool(table) == bool(expected)
+        assert [*table] == [*expected] and [table.get(each) for each in range(3)] == [*map(expected.get, range(3))]
+
+
 def test_no_layer_outgrows_its_limit():
     """A dict of more entries takes long to grow."""
     table = LayeredTable()

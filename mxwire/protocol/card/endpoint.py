@@ -12,6 +12,7 @@ from mxwire.protocol.card.pull import OUT_OF_ORDER_SHARE, PullEvent, PullSource,
 from mxwire.protocol.card.replies import RegionTable
 from mxwire.protocol.corridor import LocalMessage, PullEnded, Ring
 from mxwire.protocol.profile import Defect
+from mxwire.protocol.state_machine import Queue
 from mxwire.protocol.status import Status
 
 GENERATION_FIRST: Final = 0x23
@@ -57,7 +58,7 @@ class CardEndpoint:
         session: int,
         slots: HandleSlots,
         timers: PullTimers,
-        ready: list[CardEndpoint],
+        ready: Queue[CardEndpoint],
         rng: Random,
     ) -> None:
         self.port = port

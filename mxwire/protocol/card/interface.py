@@ -36,6 +36,7 @@ from mxwire.protocol.discovery import RawQueue
 from mxwire.protocol.name_search import Names
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
+from mxwire.protocol.state_machine import Queue
 from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Codec, Malformed
 from mxwire.wire.dialect import Dialect
@@ -116,6 +117,8 @@ _NOTIFY_FIELDS: Final = (
 _KNOWN_MAXIMUM: Final = 1024
 """Maximum number of entries for senders and packet types: more than the usual number of partners."""
 _NEVER: Final = 1 << 32
+# Compiled code looks up a number of an interpreted module by its name.
+_TYPE_OFFSET: Final[int] = TYPE_OFFSET
 _PULL: Final = int(PacketType.PULL)
 _PULL_REPLY: Final = int(PacketType.PULL_REPLY)
 _ACK_TYPE: Final = int(TrucType.ACK)
@@ -172,8 +175,9 @@ class HostInterface(TransferPort):
         self.names = names
         self.raw = raw
         self.rng = rng
-        self.ready: list[CardEndpoint] = []
-        """The endpoints with new events in their ring, each once: see :meth:`CardEndpoint.announce`."""
+        self.ready: Queue[CardEndpoint] = Queue()
+        """The endpoints with new events in their ring, each once: see :meth:`CardEndpoint.announce`. Those that have
+        closed stay until the next pass."""
         self._known: dict[bytes, KnownSender] = {}
         """The senders whose packets for the library have been accepted, by the first part of their headers."""
         self._newest_head = b""
@@ -233,8 +237,6 @@ class HostInterface(TransferPort):
         # The entries refer to endpoints, and are found again by the next packet of each sender.
         self._known.clear()
         self._newest_head, self._newest = b"", None
-        if endpoint in self.ready:
-            self.ready.remove(endpoint)
         endpoint.close()
 
     def forget_sender(self, peer: Peer) -> None:
@@ -252,7 +254,7 @@ class HostInterface(TransferPort):
         place, last = 0, len(frames)
         while place < last:
             frame, count = frames[place], 0
-            kind = frame[TYPE_OFFSET] if len(frame) > TYPE_OFFSET else 0
+            kind = frame[_TYPE_OFFSET] if len(frame) > _TYPE_OFFSET else 0
             if kind == _PULL:
                 count = self._take_pulls(frames, place)
             elif kind == _PULL_REPLY and REPLY_FORM is not None:
@@ -264,7 +266,7 @@ class HostInterface(TransferPort):
 
     def take(self, frame: bytes, now: int) -> None:
         """Check one frame, and act on it."""
-        if len(frame) > TYPE_OFFSET and frame[TYPE_OFFSET] == _PULL_REPLY and self._take_data(frame, now):
+        if len(frame) > _TYPE_OFFSET and frame[_TYPE_OFFSET] == _PULL_REPLY and self._take_data(frame, now):
             return
         head = frame[: self.tiny.shared]
         if head != self._newest_head:
@@ -281,7 +283,7 @@ class HostInterface(TransferPort):
                 return
         if frame[:DESTINATION_END] != self.address and not self.promiscuous and not self.is_for_us(frame):
             return
-        reader = self._readers.get(frame[TYPE_OFFSET]) if len(frame) > TYPE_OFFSET else None
+        reader = self._readers.get(frame[_TYPE_OFFSET]) if len(frame) > _TYPE_OFFSET else None
         if reader is not None and self._take_quickly(frame, reader):
             return
         parsed = self.codec.parse(frame)

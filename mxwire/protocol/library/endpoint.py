@@ -422,7 +422,6 @@ class EngineEndpoint(ProgressEndpoint):
         self.held_sends.pop(partner, None)
         partner.forget(Status.REMOTE_ENDPOINT_UNREACHABLE)
         partner.flushing = False
-        self.flushing = [each for each in self.flushing if each is not partner]
 
     def handle_unexpected(self, handler: Handler | None) -> None:
         """Set the handler that is called first with each unexpected message, and may consume it (R-MAT-06).

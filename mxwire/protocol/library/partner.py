@@ -346,8 +346,9 @@ class LibraryEndpoint(ABC):
         self.resends = ResendQueue(profile)
         self.delayed_acks = DelayedAcks(profile)
         self.immediate_acks: list[OwedAck] = []
-        self.flushing: list[Partner] = []
-        """Partners with packets that wait for a sequence number, each listed once: see :meth:`Partner.flush`."""
+        self.flushing: Queue[Partner] = Queue()
+        """Partners with packets that wait for a sequence number: see :meth:`Partner.flush`. Those that are not
+        ``flushing`` any more were disconnected."""
         self.connecting: Queue[AwaitedConnect] = Queue()
         """Connects whose request is not emitted yet."""
         self.pull_starts: Queue[DeferredPull] = Queue()

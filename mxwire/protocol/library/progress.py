@@ -79,21 +79,18 @@ class ProgressEndpoint(LocalEndpoint):
             self._retransmit()
         # New packets can cause others: an answered connect releases the messages that wait for it, and a message to a
         # new partner starts a connect back.
-        while self.connecting.count or self.flushing or self.starving or self.pull_starts.count or self.local_sends:
+        flushing = self.flushing
+        while self.connecting.count or flushing.count or self.starving or self.pull_starts.count or self.local_sends:
             while self.connecting.count:
                 self.connecting.popleft().emit()
-            if self.flushing:
-                if len(self.flushing) == 1:
-                    # In the usual case of one partner, avoid creating another list.
-                    only = self.flushing.pop()
-                    only.flushing = False
-                    only.assign()
-                else:
-                    waiting, self.flushing = self.flushing, []
-                    for partner in waiting:
-                        partner.flushing = False
-                    for partner in waiting:
-                        partner.assign()
+            for _ in range(flushing.count):
+                # An event may close the endpoint, which clears the queue.
+                if not flushing.count:
+                    break
+                partner = flushing.popleft()
+                if partner.flushing:
+                    partner.flushing = False
+                    partner.assign()
             if self.starving:
                 self._feed()
             while self.local_sends and self.offer_local(self.local_sends[0]):
@@ -102,7 +99,7 @@ class ProgressEndpoint(LocalEndpoint):
                 self.pull_starts.popleft().start(now)
             # The other queues may wait for a region, for room in a ring or for a handle, which another iteration cannot
             # provide.
-            if not (self.connecting.count or self.flushing):
+            if not (self.connecting.count or flushing.count):
                 break
         self._acknowledge()
 
@@ -151,7 +148,7 @@ class ProgressEndpoint(LocalEndpoint):
         if not self.works:
             return False
         ring = self.card.ring
-        if ring.received.count or ring.ended.count or self.connecting.count or self.flushing:
+        if ring.received.count or ring.ended.count or self.connecting.count or self.flushing.count:
             return True
         if self.local_sends or self.immediate_acks:
             return True

@@ -97,6 +97,7 @@ class AckEvent(StrEnum):
 
 # Every message uses these members; module constants avoid a lookup in the enumeration.
 _NOTHING_OWED: Final = AckState.NOTHING
+_DELAYED: Final = AckState.DELAYED
 _ADVANCED: Final = AckEvent.ADVANCED
 _MANY: Final = AckEvent.MANY
 _PIGGYBACK: Final = AckEvent.PIGGYBACK
@@ -163,6 +164,10 @@ ACK: Final = TransitionTable(
 )
 
 
+_FIRST_OWED: Final = ACK.row(_NOTHING_OWED, _ADVANCED)
+_SETTLED: Final = ACK.row(_DELAYED, _PIGGYBACK)
+
+
 class OwedAck(StateMachine):
     """The ack owed to one partner."""
 
@@ -182,12 +187,18 @@ class OwedAck(StateMachine):
         """Owe an ack, since ``rx_done`` has changed (R-ACK-02)."""
         partner = self.partner
         many = distance(partner.rx_done, partner.rx_acked) >= partner.endpoint.profile.ack_threshold
-        self.fire(_MANY if many else _ADVANCED)
+        if self.state is _NOTHING_OWED and not many:
+            self.follow(_FIRST_OWED)
+            _delay(self)
+        else:
+            self.fire(_MANY if many else _ADVANCED)
 
     def piggyback(self) -> int:
         """Return ``lib_piggyack`` for a frame that is emitted now, which settles the ack (R-ACK-01, R-ACK-03)."""
         partner = self.partner
-        if self.state is not _NOTHING_OWED:
+        if self.state is _DELAYED:
+            self.follow(_SETTLED)
+        elif self.state is not _NOTHING_OWED:
             self.fire(_PIGGYBACK)
         # Even with nothing owed: the threshold counts from the last value that the partner was sent (R-ACK-03).
         partner.rx_acked = partner.rx_done
