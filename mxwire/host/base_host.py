@@ -15,12 +15,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.host.attachment import Attachment
 from mxwire.host.base_endpoint import BaseEndpoint, ErrorHandler
+from mxwire.host.collection import HostExemption
 from mxwire.host.core import Core
 from mxwire.host.driver import AsyncioDriver, BlockingDriver
 from mxwire.host.errors import HostClosedError, HostError
@@ -122,10 +123,23 @@ def enter_origin(options: HostOptions, sharing: MachineSharing | None, attachmen
 class BaseHost:
     """A core with endpoints and peers, without a driver. Parameters are those of :class:`HostOptions`."""
 
+    _exemption: HostExemption
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Exempt older objects from garbage collection before the host exists, which searches must find."""
+        exemption = HostExemption()
+        made = super().__new__(cls)
+        made._exemption = exemption
+        return made
+
     def __init__(self, links: Link | Sequence[Link], **options: Unpack[HostOptions]) -> None:
         # mypyc passes the options of a TypedDict only to a parameter like it, or to a function of unknown type.
         begin: Any = self._begin
-        begin(links, **options)
+        try:
+            begin(links, **options)
+        except BaseException:
+            self._exemption.end()
+            raise
 
     def _begin(
         self,
@@ -160,10 +174,10 @@ class BaseHost:
         self.error_handler: ErrorHandler | None = None
         """The error handler of endpoints that have none of their own."""
         if attachment is not None:
-            # Errors precede the core, since a host that was not opened does not end it.
             attachment.check_options(own_name(name) if name else None, dialect, profile, announce)
             known_peers = static_peers(peers)
-            self.core = Core(found, attachment.node, on_event=self._handle_event, local=attachment.path)
+            path = attachment.path
+            self.core = Core(found, attachment.node, self._exemption, on_event=self._handle_event, local=path)
             attachment.begin(self.core)
             for address, known in known_peers.items():
                 attachment.node.add_peer(address, known)
@@ -186,7 +200,8 @@ class BaseHost:
             path=None if sharing is None else sharing.path,
             report_completed=False,
         )
-        self.core = Core(found, node, on_event=self._handle_event, local=None if sharing is None else sharing.path)
+        local = None if sharing is None else sharing.path
+        self.core = Core(found, node, self._exemption, on_event=self._handle_event, local=local)
 
     def observe_events(self, on_event: Callable[[Event], object] | None) -> None:
         """Set the function that is called for each event, as ``on_event`` of :class:`Host`."""

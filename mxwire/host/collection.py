@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from typing import Final
 
 _BY_PYTHON: Final = 2000
@@ -20,7 +21,8 @@ class _Exemption:
     """The open hosts of this process, and whether objects are exempt on their behalf."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # Reentrant, since a search that begins while it is held may end the exemption for a host that was dropped.
+        self.lock = threading.RLock()
         self.hosts = 0
         self.frozen = False
 
@@ -28,17 +30,31 @@ class _Exemption:
 _exemption = _Exemption()
 
 
-def exempt_objects() -> None:
-    """Exempt the existing objects from garbage collection, unless the application has exempted some itself."""
-    with _exemption.lock:
-        _exemption.hosts += 1
-        if _exemption.hosts == 1 and gc.get_freeze_count() <= _BY_PYTHON:
-            gc.freeze()
-            _exemption.frozen = True
+class HostExemption:
+    """The exemption of all existing objects from garbage collection for one host, unless the application has exempted
+    some itself; after the last host, all objects are searched again.
+
+    Make it before the objects of the host: a host that is dropped without ``close()`` is then found by a search, which
+    ends its exemption.
+    """
+
+    def __init__(self) -> None:
+        # An object that can be weakly referenced, in contrast to those of compiled classes.
+        self._token = threading.Lock()
+        self._finalizer = weakref.finalize(self._token, _include_objects)
+        self._finalizer.atexit = False
+        with _exemption.lock:
+            _exemption.hosts += 1
+            if _exemption.hosts == 1 and gc.get_freeze_count() <= _BY_PYTHON:
+                gc.freeze()
+                _exemption.frozen = True
+
+    def end(self) -> None:
+        """End the exemption for the host; ending it again does nothing."""
+        self._finalizer()
 
 
-def include_objects() -> None:
-    """End the exemption for one host; after the last one, all objects are searched again."""
+def _include_objects() -> None:
     with _exemption.lock:
         _exemption.hosts -= 1
         if not _exemption.hosts and _exemption.frozen:

@@ -113,18 +113,25 @@ class ObservedFrame:
 
 
 class ControlFrameObserver(FrameObserver):
-    """Calls ``observe`` with each control frame, and ``met`` with the source address of each received frame."""
+    """Calls ``observe`` with each control frame, and ``met`` with the source address of each received frame. ``clock``
+    returns the time in ns since 1970, for frames that are sent."""
 
     def __init__(
-        self, core: Core, observe: Callable[[ObservedFrame], None], met: Callable[[bytes], None] | None = None
+        self,
+        core: Core,
+        observe: Callable[[ObservedFrame], None],
+        met: Callable[[bytes], None] | None = None,
+        *,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
+        self._clock = clock
         self._pass_on = observe
         self._met = met
         self._codec = codec_of(MXOE)
         super().__init__(core, self._select)
 
     def _select(self, batch: FrameBatch, sent: bool) -> None:
-        now = time.time_ns()
+        now = self._clock()
         if self._met is not None and not sent:
             for start in batch.offset.tolist():
                 self._met(batch.buffer[start + SOURCE.start : start + SOURCE.stop].tobytes())

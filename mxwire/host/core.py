@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
-from mxwire.host.collection import exempt_objects, include_objects
+from mxwire.host.collection import HostExemption
 from mxwire.host.errors import HostClosedError
 from mxwire.host.readiness import Readiness
 from mxwire.host.requests import Pending, Waiter
@@ -90,12 +90,14 @@ class Core:
         self,
         links: Sequence[Link],
         node: Node,
+        exemption: HostExemption,
         *,
         clock: Callable[[], int] = time.monotonic_ns,
         on_event: Callable[[Event], object] | None = None,
         local: SharedMemoryPath | None = None,
     ) -> None:
         _keep_heap()
+        self._exemption = exemption
         self.links = tuple(links)
         self.local = local
         """Channels to other processes of this machine on the same interfaces."""
@@ -134,7 +136,6 @@ class Core:
         self._due: int | None = None
         self._due_known = False
         self._deadline_checked = self.now
-        exempt_objects()
 
     # Called by drivers.
 
@@ -271,7 +272,7 @@ class Core:
         """Stop the host, and wake all waiters."""
         if self.ended is None:
             self.ended = why
-            include_objects()
+            self._exemption.end()
             for each in self.waiters:
                 each.wake()
             self.update_readiness()

@@ -352,3 +352,29 @@ def test_older_objects_are_not_searched_for_cycles_while_a_host_is_open():
     that the application has exempted itself, before it imports mxwire, stay so."""
     done = subprocess.run([sys.executable, "-c", CYCLES], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["True", "False", "True", "True"]
+
+
+DROPPED = """
+import gc
+from mxwire.errors import MxwireError
+from mxwire.host import Host
+from mxwire.link import MemoryNetwork
+
+network = MemoryNetwork()
+frozen = gc.get_freeze_count()
+host = Host(network.attach(), background=False)
+endpoint = host.open_endpoint(0)
+print(gc.get_freeze_count() > frozen)
+del host, endpoint
+gc.collect()
+print(gc.get_freeze_count() > frozen)
+try:
+    Host(network.attach(), background=False, name="x" * 1000)
+except MxwireError:
+    print(gc.get_freeze_count() > frozen)
+"""
+
+
+def test_a_host_that_is_dropped_or_refused_does_not_keep_objects_from_garbage_collection():
+    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["True", "False", "False"]
