@@ -42,7 +42,8 @@ class IncastTester:
     """Requests blocks from 1, 2 … senders at once, and counts the frames of each that arrive.
 
     ``link`` is the requester's; its receive ring must hold all frames of a round. ``first`` is the number of the first
-    run. ``progress`` is called with a line about each round before it.
+    run. ``progress`` is called with a line about each round before it. ``clock`` returns the time in ns since 1970,
+    which requests carry.
     """
 
     def __init__(
@@ -54,7 +55,9 @@ class IncastTester:
         *,
         first: int = 0,
         progress: Callable[[str], object] = lambda _: None,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
+        self._clock = clock
         self._link = link
         self._control = control
         self._senders = tuple(senders)
@@ -110,7 +113,7 @@ class IncastTester:
             FrameSlots([template_of("PULL", each.address, self._link.address)], run=self._number, least=1)
             for each in senders
         ]
-        now = time.time_ns()
+        now = self._clock()
         sent = self._link.send(FrameBatch.from_frames([each.batch(0, 1, now).frame(0) for each in requests]))
         if sent < count:
             raise MxwireError(f"{self._link.name}: the requests could not be sent; see mxwire doctor")

@@ -29,10 +29,12 @@ _AT_ONCE: Final = 256
 class BlockResponder:
     """The sending side of an incast test: a run of PULLs is answered with ``frames`` PULL_REPLYs per PULL.
 
-    ``run`` has the requester's address and the number of the run, ``size`` is the length of a reply in bytes.
+    ``run`` has the requester's address and the number of the run, ``size`` is the length of a reply in bytes. ``clock``
+    returns the time in ns that frames carry.
     """
 
-    def __init__(self, run: tuple[bytes, int], own: bytes, *, size: int, frames: int) -> None:
+    def __init__(self, run: tuple[bytes, int], own: bytes, *, size: int, frames: int, clock: Callable[[], int]) -> None:
+        self._clock = clock
         self._run = run
         self._frames = frames
         template = template_of("PULL_REPLY", run[0], own, size)
@@ -49,7 +51,7 @@ class BlockResponder:
         self._answered = found.frames
         while wanted:
             count = min(wanted, self._slots.room(self._sent))
-            sent = link.send(self._slots.batch(self._sent, count, time.time_ns()))
+            sent = link.send(self._slots.batch(self._sent, count, self._clock()))
             self._sent += sent
             wanted -= count
 
@@ -58,7 +60,8 @@ class SinkStation:
     """Receives from a link, counts test frames, and answers generators.
 
     ``via`` and ``mode`` describe the link to generators. ``on_run`` is called with each run that has ended, and the
-    drops in the receive ring and the kernel during it.
+    drops in the receive ring and the kernel during it. ``clock`` returns the time in ns since 1970, which replies to
+    PULLs carry.
     """
 
     def __init__(
@@ -69,7 +72,9 @@ class SinkStation:
         via: str = "packet",
         mode: str | None = None,
         on_run: Callable[[SinkRun, dict[str, int]], object] | None = None,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
+        self._clock = clock
         self._link = link
         self._via = via
         self._mode = mode
@@ -194,6 +199,7 @@ class SinkStation:
             self._link.address,
             size=_number(fields, "size", self._link.mtu + HEADER_SIZE),
             frames=_number(fields, "frames", 1 << 16),
+            clock=self._clock,
         )
         self.sink.begin(*key)
         return {"ready": True}

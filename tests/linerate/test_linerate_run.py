@@ -26,9 +26,10 @@ from mxwire.linerate.incast import IncastOptions, IncastTester
 from mxwire.linerate.line_tester import LineTester, LineTesterOptions, SizeMeasurement, TesterLimit
 from mxwire.linerate.live_frames import _day_offset
 from mxwire.linerate.message_tester import MessageOptions, MessageTester, frames_needed
+from mxwire.linerate.sink import FrameSink
 from mxwire.linerate.slots import FrameSlots
-from mxwire.linerate.station import SinkStation
-from mxwire.linerate.template import STAMP, templates_of
+from mxwire.linerate.station import BlockResponder, SinkStation
+from mxwire.linerate.template import STAMP, template_of, templates_of
 from mxwire.linerate.transmitters import LinkTransmitter
 from mxwire.link import Faults, FaultyLink, Link, LinkError, MemoryNetwork
 from mxwire.units import SECOND
@@ -473,3 +474,19 @@ def test_the_sink_ignores_a_reply_and_foreign_raw_frames():
     made.step(1.0)
     assert made.sink.foreign == 1
     assert not len(one.receive(0.0))
+
+
+def test_the_replies_of_an_incast_carry_the_time_of_the_given_clock():
+    network = MemoryNetwork()
+    requester, other = network.attach(), network.attach()
+    sink = FrameSink()
+    pull = FrameSlots([template_of("PULL", other.address, requester.address)], run=3, least=1)
+    sink.take(pull.batch(0, 1, 5))
+    (run,) = sink.runs
+    responder = BlockResponder(run, other.address, size=1000, frames=2, clock=lambda: 0x0102030405060708)
+    responder.respond(sink, other)
+    found = requester.receive(1.0)
+    assert len(found) == 2
+    assert all(
+        bytes(range(1, 9)) in (frame := found.frame(place)) or bytes(range(8, 0, -1)) in frame for place in (0, 1)
+    )
