@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import struct
 
 import numpy as np
 import pytest
 
-from mxwire.capture import CaptureReader
+from mxwire.capture import CaptureReader, open_capture
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
 
@@ -79,6 +80,14 @@ def read_all(reader: CaptureReader) -> list[tuple[int, int, int, int, bytes]]:
             )
             for index in range(len(batch))
         ]
+    return frames
+
+
+def frames_in(data, **arguments):
+    """The frames of an intact capture."""
+    with open_capture(io.BytesIO(data), **arguments) as reader:
+        frames = read_all(reader)
+        assert reader.warnings == []
     return frames
 
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from capture_builders import FRAME, SECOND, ended, pcap_header, read_all, record
+from capture_builders import FRAME, SECOND, ended, frames_in, pcap_header, read_all, record
 
 from mxwire.capture import open_capture
 from mxwire.errors import CaptureError
 from mxwire.frames import LINKTYPE_ETHERNET, LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2
-
-
-def frames_in(data, **arguments):
-    with open_capture(io.BytesIO(data), **arguments) as reader:
-        frames = read_all(reader)
-        assert reader.warnings == []
-    return frames
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -14,6 +14,7 @@ from capture_builders import (
     end_of_options,
     ended,
     enhanced,
+    frames_in,
     interface,
     obsolete,
     option,
@@ -29,13 +30,6 @@ from mxwire.frames import LINKTYPE_ETHERNET, LINKTYPE_LINUX_SLL
 
 MICROSECOND = 1000
 IEEE_802_11 = 105
-
-
-def frames_in(data, **arguments):
-    with open_capture(io.BytesIO(data), **arguments) as reader:
-        frames = read_all(reader)
-        assert reader.warnings == []
-    return frames
 
 
 def times_in(data):

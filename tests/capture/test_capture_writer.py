@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
-from capture_builders import SECOND, read_all
+from capture_builders import SECOND, frames_in, read_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,13 +29,6 @@ def written(batches, **arguments):
         for batch in batches:
             writer.write(batch)
     return stream.getvalue()
-
-
-def frames_in(data):
-    with open_capture(io.BytesIO(data)) as reader:
-        frames = read_all(reader)
-        assert reader.warnings == []
-    return frames
 
 
 @st.composite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.link import Link, LinkError, LinkStatistics, MemoryLink, MemoryNetwork, memory_pair
+from mxwire.link import LinkError, LinkStatistics, MemoryLink, MemoryNetwork, memory_pair
 
 from .link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
@@ -22,10 +21,6 @@ def pair() -> Iterator[tuple[MemoryLink, MemoryLink]]:
     one, other = memory_pair()
     with one, other:
         yield one, other
-
-
-def readable(link: Link) -> bool:
-    return bool(select.select([link.fileno()], [], [], 0)[0])
 
 
 def test_frames_arrive_in_order_with_times_and_numbers(pair: tuple[MemoryLink, MemoryLink]) -> None:
@@ -83,49 +78,6 @@ def test_a_batch_kept_too_long_is_spoilt(pair: tuple[MemoryLink, MemoryLink]) ->
     kept = other.receive()
     other.receive()
     assert set(kept.frame(0)) == {0xDD}
-
-
-def test_waiting_ends_when_a_frame_comes(pair: tuple[MemoryLink, MemoryLink]) -> None:
-    one, other = pair
-    sent = numbered(other.address, 1)
-    late = threading.Timer(0.05, one.send, [batch(sent)])
-    late.start()
-    assert contents(other.receive(LONG)) == sent
-    late.join()
-
-
-def test_waiting_ends_with_its_time(pair: tuple[MemoryLink, MemoryLink]) -> None:
-    start = time.monotonic()
-    assert len(pair[0].receive(0.05)) == 0
-    assert time.monotonic() - start >= 0.05
-
-
-@pytest.mark.parametrize("timeout", [LONG, None])
-def test_waking_ends_a_receive_in_another_thread(pair: tuple[MemoryLink, MemoryLink], timeout: float | None) -> None:
-    late = threading.Timer(0.05, pair[0].wake)
-    late.start()
-    assert len(pair[0].receive(timeout)) == 0
-    late.join()
-
-
-def test_waking_before_a_receive_ends_that_one_only(pair: tuple[MemoryLink, MemoryLink]) -> None:
-    pair[0].wake()
-    pair[0].wake()
-    assert len(pair[0].receive(None)) == 0
-    assert not readable(pair[0])
-
-
-def test_the_descriptor_is_readable_when_frames_wait(pair: tuple[MemoryLink, MemoryLink]) -> None:
-    one, other = pair
-    assert not readable(other)
-    one.send(batch([frame(b"\x02" * 6)]))
-    assert not readable(other)
-    one.send(batch([frame(BROADCAST)]))
-    assert readable(other)
-    other.receive()
-    assert not readable(other)
-    other.wake()
-    assert readable(other)
 
 
 def test_a_link_that_is_down_refuses_and_hears_nothing(pair: tuple[MemoryLink, MemoryLink]) -> None:

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from . import bpf
 from .namespaces import Laboratory, Port
+
+
+@pytest.fixture(scope="session")
+def _programs_work() -> None:
+    """Skips tests where the kernel permits no BPF programs."""
+    why_not = bpf.missing()
+    if why_not:
+        pytest.skip(why_not)
 
 
 @pytest.fixture

@@ -40,19 +40,13 @@ from mxwire.link.bpf_code import (
     store,
 )
 
-from . import bpf
 from .namespaces import Laboratory, Port, as_nobody
+
+pytestmark = pytest.mark.usefixtures("_programs_work")
 
 R0, R1, R2, R3, R4, R5 = (Register(number) for number in range(6))
 FRAME = bytes(12) + b"\x88\xb5" + bytes(46)
 NUMBER_AT = 16
-
-
-@pytest.fixture(autouse=True)
-def _programs_work() -> None:
-    why_not = bpf.missing()
-    if why_not:
-        pytest.skip(why_not)
 
 
 def number_of(port: Port) -> int:

@@ -23,7 +23,16 @@ import pytest
 
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
-from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink, XdpLink, packet_socket
+from mxwire.link import (
+    LinkError,
+    LinkStatistics,
+    MemoryLink,
+    Mode,
+    PacketLink,
+    XdpLink,
+    memory_pair,
+    packet_socket,
+)
 from mxwire.link.backoff import SendBackoff
 from mxwire.link.bpf import XdpMode
 from mxwire.link.packet_filter import Mark
@@ -63,11 +72,16 @@ def opened(port: Port, mode: Mode | XdpMode | str = Mode.SLEEP, **options: objec
     return open_link(port, XdpLink if isinstance(mode, XdpMode) else PacketLink, mode=mode, **options)
 
 
-def linked(cable: str) -> Any:
-    """A fixture of links of every mode at both ends of a cable."""
+def linked(cable: str, *more: str) -> Any:
+    """A fixture of links of every mode at both ends of a cable; with ``memory``, also of a network in memory."""
 
-    @pytest.fixture(params=MODES)
+    @pytest.fixture(params=[*MODES, *more])
     def links(request: pytest.FixtureRequest) -> Iterator[Pair]:
+        if request.param == "memory":
+            one, other = memory_pair()
+            with one, other:
+                yield one, other
+            return
         ports = request.getfixturevalue(cable)
         with opened(ports[0], mode=request.param) as one, opened(ports[1], mode=request.param) as other:
             yield one, other
@@ -78,6 +92,7 @@ def linked(cable: str) -> Any:
 links = linked("cable")
 jumbo_links = linked("jumbo_cable")
 own_links = linked("own_cable")
+links_of_every_kind = linked("cable", "memory")
 
 
 def has_queue(link: AnyLink) -> bool:
@@ -475,8 +490,8 @@ def test_a_host_receives_replies_through_the_queue(cable: tuple[Port, Port], spi
         assert link.awaited == {}
 
 
-def test_waiting_ends_when_a_frame_comes(links: Pair) -> None:
-    one, other = links
+def test_waiting_ends_when_a_frame_comes(links_of_every_kind: Pair) -> None:
+    one, other = links_of_every_kind
     sent = numbered(other.address, 1)
     late = threading.Timer(0.05, one.send, [batch(sent)])
     late.start()
@@ -485,28 +500,32 @@ def test_waiting_ends_when_a_frame_comes(links: Pair) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0.0, 0.03])
-def test_waiting_ends_with_its_time(links: Pair, timeout: float) -> None:
+def test_waiting_ends_with_its_time(links_of_every_kind: Pair, timeout: float) -> None:
     start = time.monotonic()
-    assert len(links[0].receive(timeout)) == 0
+    assert len(links_of_every_kind[0].receive(timeout)) == 0
     assert time.monotonic() - start >= timeout
 
 
 @pytest.mark.parametrize("timeout", [LONG, None])
-def test_waking_ends_a_receive_in_another_thread(links: Pair, timeout: float | None) -> None:
-    late = threading.Timer(0.05, links[0].wake)
+def test_waking_ends_a_receive_in_another_thread(links_of_every_kind: Pair, timeout: float | None) -> None:
+    late = threading.Timer(0.05, links_of_every_kind[0].wake)
     late.start()
-    assert len(links[0].receive(timeout)) == 0
+    assert len(links_of_every_kind[0].receive(timeout)) == 0
     late.join()
 
 
-def test_waking_before_a_receive_ends_that_one_only(links: Pair) -> None:
-    links[0].wake()
-    assert len(links[0].receive(None)) == 0
-    assert len(links[0].receive(0.01)) == 0
+def test_waking_before_a_receive_ends_that_one_only(links_of_every_kind: Pair) -> None:
+    link, _ = links_of_every_kind
+    link.wake()
+    link.wake()
+    assert readable(link) == isinstance(link, MemoryLink)
+    assert len(link.receive(None)) == 0
+    assert not readable(link)
+    assert len(link.receive(0.01)) == 0
 
 
-def test_the_descriptor_is_readable_when_frames_wait(links: Pair) -> None:
-    one, other = links
+def test_the_descriptor_is_readable_when_frames_wait(links_of_every_kind: Pair) -> None:
+    one, other = links_of_every_kind
     assert not readable(other)
     one.send(batch(numbered(other.address, 3)))
     assert readable(other, LONG)
@@ -515,8 +534,8 @@ def test_the_descriptor_is_readable_when_frames_wait(links: Pair) -> None:
     assert not readable(other)
 
 
-def test_foreign_frames_do_not_end_a_wait(links: Pair) -> None:
-    one, other = links
+def test_foreign_frames_do_not_end_a_wait(links_of_every_kind: Pair) -> None:
+    one, other = links_of_every_kind
     one.send(batch([frame(b"\x02" * 6)] * 5))
     assert len(other.receive(0.05)) == 0
     assert not readable(other)

@@ -19,21 +19,15 @@ from mxwire.host import Host
 from mxwire.link import Link, LinkError, LinkKind, PacketLink, XdpLink, XdpSendLink, open_link
 from tests.host.exchanges import SIZES, exchange
 
-from . import bpf
 from .commands import CLI, LONGEST, mxwire, running
 from .hosts import open_endpoint
 from .namespaces import Port, as_nobody
 
+pytestmark = pytest.mark.usefixtures("_programs_work")
+
 LONG = 60.0
 CAPTURES = Path(__file__).parents[2] / "captures"
 PAIRS = [("xdp", "xdp"), ("xdp", "packet"), ("packet", "xdp"), ("xdp-send", "packet"), ("xdp-send", "xdp-send")]
-
-
-@pytest.fixture(autouse=True)
-def _programs_work() -> None:
-    why_not = bpf.missing()
-    if why_not:
-        pytest.skip(why_not)
 
 
 @contextmanager

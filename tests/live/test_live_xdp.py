@@ -25,24 +25,18 @@ from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 from tests.waiting import until
 
-from . import bpf
 from .links import LONG, own_cable, raw_socket, receive
 from .links import opened as open_link
 from .links import shared_cable as cable
 from .links import shared_jumbo_cable as jumbo_cable
 from .namespaces import Laboratory, Port, as_nobody
 
+pytestmark = pytest.mark.usefixtures("_programs_work")
+
 __all__ = ["cable", "jumbo_cable", "own_cable"]
 
 DETACH = 34
 """BPF_LINK_DETACH."""
-
-
-@pytest.fixture(autouse=True)
-def _programs_work() -> None:
-    why_not = bpf.missing()
-    if why_not:
-        pytest.skip(why_not)
 
 
 opened = partial(open_link, kind=XdpLink)
