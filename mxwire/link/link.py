@@ -87,7 +87,10 @@ class FewLink(Protocol):
 
 @runtime_checkable
 class QueueLink(Protocol):
-    """A link that may receive frames of one kind through a queue of its own."""
+    """A link that may receive frames of one kind through a queue of its own.
+
+    The order of their arrival is kept among them and among all others, but not between the two.
+    """
 
     awaited: dict[Any, Any]
     """Collection that is not empty while frames of that kind are awaited."""

@@ -91,8 +91,9 @@ class RingSocket:
         ring = self._ring
         ring.release()
         frames = ring.take_short()
-        # A host that sleeps was perhaps woken by a frame of the queue that no pull awaits.
-        if self._take_queued is not None and (self.awaited or not self.spin):
+        # A host that sleeps was perhaps woken by a frame of the queue that no pull awaits. An empty list: the ring has
+        # frames for ``receive`` alone, and those of the queue must not delay them.
+        if self._take_queued is not None and frames != [] and (self.awaited or not self.spin):
             queued = self._take_queued()
             if queued is not None:
                 frames = frames + queued if frames else queued

@@ -453,6 +453,18 @@ def test_no_frame_waits_for_the_end_of_the_others(cable: tuple[Port, Port]) -> N
         assert set(firsts) == {0, 1}
 
 
+def test_single_frames_of_the_ring_do_not_wait_for_the_queue_behind_a_foreign_one(cable: tuple[Port, Port]) -> None:
+    with opened(cable[1], QUEUED) as link, raw_socket(cable[0]) as raw:
+        control = frame(link.address, payload=b"\1" * 46)
+        for each in (frame(b"\x02" * 6), control, *numbered(link.address, 300)):
+            raw.send(each)
+        found = [
+            contents(each) if isinstance(each, FrameBatch) else each
+            for each in (link.receive_few(), link.receive_few())
+        ]
+        assert [control] in found and len(found[0]) + len(found[1]) > 2
+
+
 def test_a_link_has_no_queue_if_it_may_not(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packet_socket, "enlarge_receive_queue", lambda *_: False)
     before = descriptors()
