@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import socket
+from contextlib import ExitStack
 from enum import StrEnum
 from typing import Final, Self
 
@@ -70,31 +71,30 @@ class PacketLink(RingSocket):
 
         ``ring_bytes`` is the size of the receive queue. ``promiscuous`` returns frames for all destinations, for
         callers that send from several addresses. Frames with the mark ``queued`` have a queue of their own
-        (``frame_queue.py``), if the process may have one and is not ``promiscuous`` or receives in bulk. An interface
-        that is down may be opened. Raises
-        :class:`~mxwire.link.errors.LinkError` if there is no such interface, if it is not Ethernet, and without
-        permission.
+        (``frame_queue.py``) if the process may have one, unless the link is ``promiscuous`` or its mode is bulk. An
+        interface that is down may be opened. Raises :class:`~mxwire.link.errors.LinkError` if there is no such
+        interface, if it is not Ethernet, and without permission.
         """
         mode = Mode(mode)
         found = read_interface(interface)
         version = ring_v3.VERSION if mode is Mode.BULK else ring_v2.VERSION
-        queue = None
-        if queued is not None and not promiscuous and mode is not Mode.BULK:
-            queue = FrameQueue.open(found, ethertype, queued, ring_bytes)
-        program = packet_filter.for_us(found.address, None if queue is None else queued)
-        opened = packet_socket.open_socket(found, version, packet_filter.EVERYTHING if promiscuous else program)
-        try:
+        with ExitStack() as failed:
+            queue = None
+            if queued is not None and not promiscuous and mode is not Mode.BULK:
+                queue = FrameQueue.open(found, ethertype, queued, ring_bytes)
+            if queue is not None:
+                failed.callback(queue.close)
+            program = packet_filter.for_us(found.address, None if queue is None else queued)
+            opened = packet_socket.open_socket(found, version, packet_filter.EVERYTHING if promiscuous else program)
+            failed.callback(opened.close)
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
             ring = BlockRing(opened, ring_bytes) if mode is Mode.BULK else SlotRing(opened, found.mtu, ring_bytes)
             packet_socket.enlarge_send_queue(opened)
             packet_socket.bind(opened, found, ethertype)
             link = cls(found, opened, ring, queue)
-        except BaseException:
-            opened.close()
-            if queue is not None:
-                queue.close()
-            raise
+            # No error: the sockets now belong to the link, which closes them.
+            failed.pop_all()
         link.spin = math.inf if mode is Mode.SPIN else 0.0
         return link
 

@@ -465,6 +465,21 @@ def test_single_frames_of_the_ring_do_not_wait_for_the_queue_behind_a_foreign_on
         assert [control] in found and len(found[0]) + len(found[1]) > 2
 
 
+def test_a_failed_link_closes_its_queue(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
+    opening, made = packet_socket.open_socket, []
+
+    def once(*arguments: Any) -> socket.socket:
+        if made:
+            raise LinkError("no more sockets")
+        made.append(opening(*arguments))
+        return made[0]
+
+    monkeypatch.setattr(packet_socket, "open_socket", once)
+    with pytest.raises(LinkError, match="no more sockets"):
+        opened(cable[1], QUEUED)
+    assert made[0].fileno() == -1
+
+
 def test_a_link_has_no_queue_if_it_may_not(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packet_socket, "enlarge_receive_queue", lambda *_: False)
     before = descriptors()
