@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 _ALIKE = 0.6
 """Similarity of two words, from 0 to 1, from which one may be a misspelling of the other."""
@@ -46,11 +46,16 @@ def alternatives(words: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def suggestion(word: str, known: Iterable[str], *, lister: str = "", most: int = 3) -> str:
-    """Return the end of an error about an unknown word: up to ``most`` similar words, and the command ``lister``."""
+def suggestion(word: str, known: Collection[str], *, lister: str = "", most: int = 3, listed: int = 0) -> str:
+    """Return the end of an error about an unknown word: up to ``most`` similar words, and the command ``lister``.
+
+    If no word is similar and at most ``listed`` are known, all of them are named.
+    """
     near = nearest(word, known, most)
-    listed = f"; {lister} lists them all" if lister else ""
-    return (f" (did you mean {alternatives(near)}?)" if near else "") + listed
+    if not near and 0 < len(known) <= listed:
+        return f": use {', '.join(sorted(known))}"
+    rest = f"; {lister} lists them all" if lister else ""
+    return (f" (did you mean {alternatives(near)}?)" if near else "") + rest
 
 
 def printable(text: str) -> str:

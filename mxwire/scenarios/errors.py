@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import partial
 
+from mxwire import words
 from mxwire.errors import MxwireError
 
 
@@ -34,10 +34,5 @@ class ScriptError(MxwireError):
         super().__init__(f"{place.file}:{place.line}:{place.column}: {text}\n  {shown}\n  {caret}")
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: the closest known words, or all of them if there are few."""
-    known = sorted(known)
-    close = get_close_matches(word, known, n=2, cutoff=0.6) or get_close_matches(word.upper(), known, n=2, cutoff=0.6)
-    if close:
-        return f": did you mean {' or '.join(close)}?"
-    return f": use {', '.join(known)}" if 0 < len(known) <= 20 else ""
+suggestion = partial(words.suggestion, most=2, listed=20)
+"""The end of an error about an unknown word: the closest known words, or all of them if there are few."""

@@ -58,7 +58,7 @@ def test_check_names_file_line_and_column(tmp_path: Path, failing: Path) -> None
     binary.write_bytes(b"\xff\xfe\x00")
     run = mxwire("scenario", "check", tmp_path)
     assert run.code == 2 and run.out == "1 scenario well formed, 2 not\n"
-    assert run.err.splitlines()[:3] == [f"{bad}:2:3: unknown packet TYNY: did you mean TINY?", "  > TYNY", "    ^"]
+    assert run.err.splitlines()[:3] == [f"{bad}:2:3: unknown packet TYNY (did you mean TINY?)", "  > TYNY", "    ^"]
     assert f"{binary}: not a text file in UTF-8" in run.err
     reported = {Path(each["file"]).name: each for each in mxwire("scenario", "check", tmp_path, "--json").objects}
     assert (reported["bad.mxs"]["line"], reported["bad.mxs"]["column"], reported["mine.mxs"]["ok"]) == (2, 3, True)
