@@ -133,7 +133,7 @@ class Benchmark:
         conditions = Conditions(
             **machine.machine_conditions(),
             time=now_text(),
-            stage=testbed,
+            testbed=testbed,
             compiled=is_compiled(),
             load=self._load(),
             quick=options.quick,

@@ -71,7 +71,7 @@ def differing_conditions(left: Sequence[Recording], right: Sequence[Recording]) 
 
 
 def _key(recording: Recording) -> tuple[str, str]:
-    return recording.study, recording.conditions.stage
+    return recording.study, recording.conditions.testbed
 
 
 def _points(recording: Recording) -> dict[tuple[str, str, float], Measurement]:

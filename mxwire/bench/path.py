@@ -503,7 +503,7 @@ def write_costs(recording: Recording) -> Path | None:
         return [each for each in curve if each.parameters["size"] in sizes]
 
     measured = {each.parameters["size"]: each.median for each in points(FITTED)}
-    if recording.conditions.stage != "namespaces":
+    if recording.conditions.testbed != "namespaces":
         recording.remarks.append("the table of costs is that of this machine alone: it is not written")
         return None
     if not set(FITTED) <= set(measured):

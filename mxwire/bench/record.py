@@ -25,6 +25,8 @@ VIRTUAL_TIME: Final = "virtual time"
 """The testbed of a study on modelled hosts."""
 VARIED: Final = "varied"
 """The fact of a study in virtual time with the points that result if a guess of its table changes."""
+_FORMER: Final = {"stage": "testbed"}
+"""The names of conditions by those in recordings of version 0.9 and earlier."""
 CONFIDENCE: Final = 0.95
 """Probability with which the interval of a measurement contains the median."""
 
@@ -35,7 +37,7 @@ class Conditions:
 
     time: str = ""
     """Begin, as ISO 8601 in UTC."""
-    stage: str = ""
+    testbed: str = ""
     """``namespaces``, ``machines``, ``memory``, or :data:`VIRTUAL_TIME` and the name of a table of costs."""
     processor: str = ""
     processors: int = 0
@@ -67,7 +69,7 @@ class Conditions:
     @property
     def virtual(self) -> bool:
         """True if times are those of a model."""
-        return self.stage.startswith(VIRTUAL_TIME)
+        return self.testbed.startswith(VIRTUAL_TIME)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The conditions as names and texts, for a report."""
@@ -78,11 +80,11 @@ class Conditions:
         yield "other programs before", f"{self.load:.1f}"
         if self.mtu:
             side = "receiver's" if self.steered else "sender's"
-            steering = f", frames processed by the {side} processor" if self.stage == "namespaces" else ""
-            yield "network", f"{self.stage}, {self.driver or 'no driver'}, MTU {self.mtu}{steering}"
+            steering = f", frames processed by the {side} processor" if self.testbed == "namespaces" else ""
+            yield "network", f"{self.testbed}, {self.driver or 'no driver'}, MTU {self.mtu}{steering}"
             yield "offloads", ", ".join(self.offloads) or "none"
         else:
-            yield "network", self.stage
+            yield "network", self.testbed
         if self.delay:
             yield "delay", f"{self.delay * 1e6:g} µs per frame and direction"
         yield "time", self.time
@@ -325,7 +327,8 @@ def _assembled(records: Iterable[dict[str, Any]]) -> list[Recording]:
     for record in records:
         kind = record.get("record")
         if kind == "study":
-            conditions = {key: value for key, value in record["conditions"].items() if key in known}
+            given = {_FORMER.get(key, key): value for key, value in record["conditions"].items()}
+            conditions = {key: value for key, value in given.items() if key in known}
             conditions |= {key: tuple(conditions[key]) for key in ("offloads", "placement") if key in conditions}
             recordings.append(Recording(record["study"], Conditions(**conditions), complete=False))
         elif not recordings:

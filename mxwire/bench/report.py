@@ -339,7 +339,7 @@ def write_page(
 
     drawn = [each for figure in figures for each in _page_figures(figure)]
     conditions = recording.conditions
-    subtitle = " · ".join(filter(None, (conditions.processor, conditions.stage, conditions.time)))
+    subtitle = " · ".join(filter(None, (conditions.processor, conditions.testbed, conditions.time)))
     if not recording.complete:
         subtitle += " · partial"
     template = environment("mxwire.report.site", "mxwire.bench").get_template("study.html")

@@ -255,7 +255,7 @@ class StudyTestbed(ABC):
             more |= {each: interface[each] for each in ("mtu", "driver", "coalescing")}
             more["offloads"] = tuple(interface["offloads"])
         about, load = machine.machine_conditions(), machine.other_programs() if self._load is None else self._load
-        return Conditions(**about, time=self._time, stage=testbed, compiled=self.compiled, load=load, **more)
+        return Conditions(**about, time=self._time, testbed=testbed, compiled=self.compiled, load=load, **more)
 
     @property
     def spins(self) -> bool:

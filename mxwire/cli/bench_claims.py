@@ -226,7 +226,7 @@ def _page(folder: Path, evidence: ClaimEvidence, found: list[tuple[Claim, ClaimV
         note("no page: there are no recordings")
         return
     # Each recording has a testbed of its own.
-    conditions = replace(recordings[-1].conditions, stage="")
+    conditions = replace(recordings[-1].conditions, testbed="")
     joined = Recording("claims", conditions, complete=all(each.complete for each in recordings))
     texts = {claim.number.partition("-")[0] for claim, _ in found}
     title = TEXTS[min(texts)] if len(texts) == 1 else "Claims of the papers"

@@ -127,7 +127,7 @@ def imb_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
         benchmark = benchmark_by_name(series.name)
         for carrier in series.contestants():
             curve = series.curve(carrier)
-            remark = f"over {carrier}, {recording.conditions.stage}"
+            remark = f"over {carrier}, {recording.conditions.testbed}"
             algorithms = dict.fromkeys(str(each.parameters["algorithm"]) for each in curve if benchmark.operation)
             if algorithms:
                 remark += f", {', '.join(algorithms)}"
@@ -151,7 +151,7 @@ def osu_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
             continue
         benchmark = benchmark_by_name(series.name)
         for carrier in series.contestants():
-            yield from osu_head(name, __version__, f"over {carrier}, {recording.conditions.stage}")
+            yield from osu_head(name, __version__, f"over {carrier}, {recording.conditions.testbed}")
             for point in series.curve(carrier):
                 row = imb_row_of(benchmark, point)
                 if row.length or not benchmark.sized:

@@ -57,7 +57,7 @@ def point(name: str, samples: tuple[float, ...], x: float = 64, key: str = "size
 
 def live(study: str, series: str, *points: Measurement, quick: bool = False, x: str = "size") -> Recording:
     made = Series(series, "µs", x, measurements=list(points))
-    return Recording(study, Conditions(stage="namespaces", quick=quick), [made])
+    return Recording(study, Conditions(testbed="namespaces", quick=quick), [made])
 
 
 def verdict_of(number: str, *recordings: Recording) -> ClaimVerdict:
@@ -66,7 +66,7 @@ def verdict_of(number: str, *recordings: Recording) -> ClaimVerdict:
 
 def test_the_recording_names_no_folder_of_the_machine():
     texts = [
-        text for each in read_recordings(DOCS / "studies.jsonl") for text in (*each.remarks, each.conditions.stage)
+        text for each in read_recordings(DOCS / "studies.jsonl") for text in (*each.remarks, each.conditions.testbed)
     ]
     assert texts and not [each for each in texts if re.search(r"(?:^|[\s:])[/~]\w", each)]
 
@@ -200,7 +200,7 @@ def test_a_quick_recording_is_not_evidence():
     found = verdict_of("S2-F9-a", live("path", "half round trip", *points, quick=True))
     assert found.outcome == "not applicable" and "quick" in found.numbers
     # In virtual time, too, a quick study of MTUs has shorter messages than the claim is about.
-    found = verdict_of("S2-F14-b", Recording("mtu", Conditions(stage="virtual time", quick=True)))
+    found = verdict_of("S2-F14-b", Recording("mtu", Conditions(testbed="virtual time", quick=True)))
     assert found.outcome == "not applicable" and "quick" in found.numbers
 
 
@@ -280,7 +280,7 @@ def test_claims_about_logp_are_judged_by_its_recording():
 def model_of(series: str, *points: Measurement, fitted: list[FittedNumber], study: str = "model") -> Recording:
     facts = {"fitted": [asdict(each) for each in fitted]}
     return Recording(
-        study, Conditions(stage="virtual time, x"), [Series(series, "µs", measurements=list(points))], facts=facts
+        study, Conditions(testbed="virtual time, x"), [Series(series, "µs", measurements=list(points))], facts=facts
     )
 
 

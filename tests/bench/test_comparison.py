@@ -16,7 +16,7 @@ ROUNDS = tuple(10 + each / 10 for each in range(9))
 
 
 def recording(*points: Measurement, study: str = "path", **conditions) -> Recording:
-    about = Conditions(stage="namespaces", **conditions)
+    about = Conditions(testbed="namespaces", **conditions)
     return Recording(study, about, [Series("half round trip", "µs", measurements=list(points))])
 
 
@@ -41,7 +41,7 @@ def test_a_disturbed_point_is_undecided_and_a_lone_one_is_missing():
 
 def test_recordings_of_other_studies_or_testbeds_are_not_compared():
     left = recording(point(ROUNDS))
-    for other in (recording(point(ROUNDS), study="logp"), Recording("path", Conditions(stage="machines"))):
+    for other in (recording(point(ROUNDS), study="logp"), Recording("path", Conditions(testbed="machines"))):
         with pytest.raises(MxwireError, match="no study in common"):
             list(compare_recordings([left], [other]))
 

@@ -225,7 +225,7 @@ def test_no_experiment_begins_after_the_limit_of_the_study(monkeypatch):
         @property
         def conditions(self) -> Conditions:
             """Those of a live study, which has several rounds."""
-            return Conditions(stage="namespaces")
+            return Conditions(testbed="namespaces")
 
         def play(self, way, busy, work, program, /, **parameters):
             played.append(program)

@@ -337,7 +337,7 @@ def test_a_measured_signal_is_a_cost_of_this_machine(tmp_path, monkeypatch):
     trips = [Measurement("mxoe, spinning", "µs", (time,), {"size": size}) for size, time in REAL.items()]
     signal = Measurement(SIGNAL, "ns", (2000.0,), {"size": 0})
     series = [Series(TRIP, "µs", measurements=trips), Series(CALL, "ns", measurements=[signal])]
-    assert write_costs(Recording("path", Conditions(stage="namespaces"), series)) == own_table_file()
+    assert write_costs(Recording("path", Conditions(testbed="namespaces"), series)) == own_table_file()
     costs = table_by_name("here")
     assert (costs.signal, costs.sources["signal"]) == (2000.0, "measured")
 

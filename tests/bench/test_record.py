@@ -18,7 +18,9 @@ def recording() -> Recording:
         Measurement("tcp, spinning", "µs", (6.0, 5.0, 7.0), {"size": size}, {"frames": 2.0}, ("lost",), {"p99": 9.5})
         for size in (0, 1024)
     ]
-    conditions = Conditions(processor="a processor", offloads=("gso", "tso"), placement=(0, 1), delay=7e-5)
+    conditions = Conditions(
+        testbed="memory", processor="a processor", offloads=("gso", "tso"), placement=(0, 1), delay=7e-5
+    )
     series = [Series("half round trip", "µs", measurements=points), Series("interval", "µs", "work", "ns", points[:1])]
     return Recording("path", conditions, series, ["no AF_XDP here"], facts={"budget": [["copy", 1.5]]})
 
@@ -38,6 +40,12 @@ def test_a_file_may_hold_several_recordings_and_one_without_end_is_partial(tmp_p
     whole, partial = read_recordings(path)
     assert whole.complete and not partial.complete
     assert partial.series == whole.series
+
+
+def test_a_condition_with_its_former_name_is_read(tmp_path):
+    path = tmp_path / "path.jsonl"
+    path.write_text("\n".join(json.dumps(each).replace('"testbed":', '"stage":') for each in recording().records()))
+    assert read_recordings(path) == [recording()]
 
 
 @pytest.mark.parametrize(

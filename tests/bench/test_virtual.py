@@ -95,7 +95,7 @@ def test_two_runs_are_equal_and_marked():
     one, two = (logp(TABLE, ("omx:9000",), (200_000,)) for _ in range(2))
     assert one.series == two.series and one.complete
     assert {each.marks[0] for series in one.series for each in series.measurements} == {"modelled"}
-    assert one.conditions.stage == "virtual time, test"
+    assert one.conditions.testbed == "virtual time, test"
 
 
 def test_a_delay_is_part_of_the_flight():

@@ -45,7 +45,7 @@ def test_logp_in_virtual_time_needs_no_root_and_names_carriers_without_a_model(t
     assert "frames: not applicable: not in virtual time" in run.out
     assert max(map(len, run.out.splitlines())) <= 100
     (recording,) = read_recordings(tmp_path / "logp.jsonl")
-    assert recording.conditions.stage == "virtual time, clovertown-2010"
+    assert recording.conditions.testbed == "virtual time, clovertown-2010"
     assert set(recording.facts["agreement"]) == {"mxoe", "omx:9000", "tcp"}
 
 
@@ -55,7 +55,7 @@ def test_a_study_in_memory_needs_no_root_and_has_all_formats(tmp_path):
     assert run.code == 0 and "ring, µs" in run.out and "Conditions" in run.out
     assert "<svg" in (tmp_path / "logp.svg").read_text() and (tmp_path / "pages" / "logp.html").exists()
     (recording,) = read_recordings(tmp_path / "logp.jsonl")
-    assert recording.complete and recording.conditions.stage == "memory"
+    assert recording.complete and recording.conditions.testbed == "memory"
     netgauge = mxwire("bench", *words, "--as", "netgauge", cwd=tmp_path)
     assert netgauge.code == 0 and netgauge.out.splitlines()[1].startswith("# size n PRTT(1,0,s)")
     as_json = mxwire("bench", *words, "--json", cwd=tmp_path)

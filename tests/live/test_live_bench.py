@@ -45,7 +45,7 @@ def testbed(_namespaces_work, forked_sides):
 
 
 def test_a_testbed_has_the_conditions_of_its_options(testbed):
-    assert testbed.conditions.stage == "namespaces" and testbed.conditions.mtu == 9000 and testbed.conditions.steered
+    assert testbed.conditions.testbed == "namespaces" and testbed.conditions.mtu == 9000 and testbed.conditions.steered
     assert not {"tso", "gso", "gro"} & set(testbed.conditions.offloads)
     with testbed.ports[0].namespace.inside():
         assert not read_hardware("veth0").offloads["tso"]
@@ -199,7 +199,7 @@ def test_path_between_two_machines_has_the_rungs_of_a_network(machines):
         done = here.run(*COMMAND, "path", "-i", "veth0", "--quick", "--rounds", "1", "--json", timeout=150)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert rows[0]["conditions"]["stage"] == "machines" and rows[-1]["complete"]
+    assert rows[0]["conditions"]["testbed"] == "machines" and rows[-1]["complete"]
     rungs = {row["parameters"]["over"] for row in rows if row.get("series") == "half round trip"}
     assert rungs >= {"ring", "frames", "udp", "tcp", "mxoe", "omx:9000"} and "shared memory" not in rungs
     assert "shared memory: not applicable: two machines share no memory" in rows[-1]["remarks"]
@@ -221,7 +221,7 @@ def test_imb_between_two_machines_has_every_rank(machines, ranks, over):
         roles = [json.loads(server.stdout.readline())["text"] for _ in range(2)]
     assert roles[0].endswith("connect")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert rows[0]["conditions"]["stage"] == "machines" and rows[-1]["complete"]
+    assert rows[0]["conditions"]["testbed"] == "machines" and rows[-1]["complete"]
     found = {(row["series"], row["name"], row["parameters"]["size"]) for row in rows if row["record"] == "measurement"}
     names = {"mxoe"} | ({"tcp"} if "tcp" in over else set())
     assert {(series, name) for series, name, _ in found} == {(s, n) for s in ("PingPong", "Allreduce") for n in names}
@@ -303,7 +303,7 @@ def test_two_machines_measure_over_their_interface(machines, tmp_path):
         server.communicate(timeout=60)
         assert server.returncode == 130
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert rows[0]["conditions"]["stage"] == "machines"
+    assert rows[0]["conditions"]["testbed"] == "machines"
     names = {row["name"] for row in rows if row.get("series") == "RTT/2"}
     assert names == {"mxoe", "tcp", "frames"} and rows[-1]["complete"]
     alone = left.run(*study, timeout=60)

@@ -129,7 +129,7 @@ def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
         engine = "compiled" if run.compiled else "interpreted"
         state = "" if each.complete else ", partial"
         lines.append(
-            f"{each.study}: {run.stage}, {run.processor}, {count_of(run.processors, 'processor')}, "
+            f"{each.study}: {run.testbed}, {run.processor}, {count_of(run.processors, 'processor')}, "
             f"Linux {run.kernel}, Python {run.python}, {engine}, load {run.load:g}, {run.time}{state}"
         )
     yield Listing(tuple(lines))

@@ -363,7 +363,7 @@ def run_intranode(study: IntranodeStudy, options: StudyOptions) -> Recording:
     conditions = Conditions(
         **machine.machine_conditions(),
         time=begun,
-        stage="one machine",
+        testbed="one machine",
         compiled=is_compiled() or package is not None,
         load=load,
         placement=machine.placement(),
