@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mxwire import __version__
 from mxwire.cli.catalogue import ENTRIES, TOPICS
 from mxwire.cli.completion import Bash, Fish, Zsh
-from mxwire.cli.group import Topic, narrowed
+from mxwire.cli.group import narrowed
 from mxwire.cli.help import TopicHelp
-from mxwire.cli.help_text import epilog, paragraphs
+from mxwire.cli.help_text import Topic, epilog, paragraphs
 from mxwire.cli.main import cli
 
 _EXAMPLES = "Examples:\n"

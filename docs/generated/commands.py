@@ -9,8 +9,7 @@ from itertools import takewhile
 
 import click
 
-from mxwire.cli.group import Topic
-from mxwire.cli.help_text import epilog, paragraphs
+from mxwire.cli.help_text import Topic, epilog, paragraphs
 from mxwire.cli.main import cli
 from mxwire.report.document import Column, Row, Table, markdown, markdown_text
 from rendering.basics import PageError

@@ -23,8 +23,8 @@ from mxwire.cli.filters import FilterOptions
 from mxwire.cli.notes import Note, print_records
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.cli.progress import bar, hidden
-from mxwire.cli.reading import BatchSource, Failures, note_frames, part_of, ring_of, selection_of
-from mxwire.errors import MxwireError, OptionError
+from mxwire.cli.reading import BatchSource, note_frames, part_of, ring_of, selection_of
+from mxwire.errors import MxwireError, OptionError, OutputError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.words import count_of
 
@@ -156,7 +156,7 @@ def _analysed(
     decoder.start_ns = part.start_ns
     with notes.collected() as collected, hidden():
         try:
-            selection = selection_of(filters, part.files, decoding)
+            selection = selection_of(filters.selection(), filters.host_names(), part.files, decoding)
             whole = part.known is None
             opened = ring_of(part.files, decoding.skip_damage) if whole else part_of(part, decoder.ethertypes)
             with opened as ring:
@@ -194,8 +194,10 @@ class CaptureSet:
         piece: int | None = None,
         every_protocol: bool = False,
     ) -> None:
+        self.selection = filters.selection()
+        """The filter, in which names of hosts are not resolved."""
         # Messages of a divided capture have other numbers.
-        self._piece = piece if filters.selection().messages is None else None
+        self._piece = piece if self.selection.messages is None else None
         self._joined = joined
         self.merges = workers.analyse_set(inputs.live)
         """True with workers: the results of all captures are reported together."""
@@ -208,7 +210,8 @@ class CaptureSet:
         # The kernel can filter for one EtherType only: with two, it passes all frames.
         self._ethertypes = (decoding.ethertypes or (ETHERTYPE_MXOE,)) * 2 if every_protocol else decoding.ethertypes
         self._workers = workers
-        self._failures = Failures()
+        self.failed = 0
+        """Number of captures that could not be analysed, or not completely."""
         self._noted: dict[Note, int] = {}
         """The notes of the parts of a capture so far, without their numbers, and the sums of these."""
         self._captures: list[Files] = []
@@ -222,11 +225,6 @@ class CaptureSet:
     def title(self) -> str:
         """The number of captures, as a heading."""
         return count_of(len(self._captures), "capture")
-
-    @property
-    def failed(self) -> int:
-        """Number of captures that could not be analysed, or not completely."""
-        return self._failures.count
 
     def run(
         self,
@@ -246,12 +244,19 @@ class CaptureSet:
             return
         decoding = self._decoding
         for name in self._inputs.names:
-            with self._failures.noting_errors():
-                selection = selection_of(self._filters, name, decoding, live=self._inputs.live)
+            try:
+                names = self._filters.host_names()
+                selection = selection_of(self.selection, names, name, decoding, live=self._inputs.live)
                 with self._inputs.open(name, self._ethertypes, decoding.skip_damage) as source:
                     capture = OpenCapture(source, decoding.decoder(), selection)
                     for each in analysis(capture):
                         take(each, capture)
+            except OutputError:
+                raise
+            except MxwireError as error:
+                sys.stdout.flush()
+                notes.note(str(error))
+                self.failed += 1
             if until():
                 break
 
@@ -302,10 +307,10 @@ class CaptureSet:
     def _take(self, part: CapturePart, answer: _SetAnswer | FatalPiece, take: Taker[Any]) -> None:
         if not isinstance(answer, _SetAnswer):
             self._note(part, [Note(f"{part.files[0]}: not analysed: {answer}")])
-            self._failures.count += 1
+            self.failed += 1
             return
         self._note(part, answer.notes)
-        self._failures.count += answer.failed
+        self.failed += answer.failed
         for address, name in answer.names.items():
             self.names.add(address, name)
         for each in answer.found:
@@ -324,7 +329,8 @@ class CaptureSet:
 
     def end(self, problems: bool = False) -> None:
         """Exit with code 2 if a capture could not be analysed, otherwise with 1 if there are ``problems``."""
-        self._failures.end()
+        if self.failed:
+            sys.exit(2)
         if problems:
             sys.exit(1)
 

@@ -86,7 +86,9 @@ def _address(path: str, host: HostChoice, peers: Path | None, decoding: Decoding
 
     if host.endpoint is not None:
         raise MxwireError(f"--pair {host}: hosts are compared as a whole; leave out the endpoint")
-    addresses = selection_of(FilterOptions(hosts=(host,), peers=peers), path, decoding).addresses or frozenset()
+    filters = FilterOptions(hosts=(host,), peers=peers)
+    selection = selection_of(filters.selection(), filters.host_names(), path, decoding)
+    addresses = selection.addresses or frozenset()
     if len(addresses) > 1:
         raise MxwireError(
             f"{path}: {host} has several addresses: name one of {', '.join(map(mac_text, sorted(addresses)))}"

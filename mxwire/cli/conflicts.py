@@ -57,9 +57,10 @@ def requires(*options: str, one_of: tuple[str, ...], error: str) -> Callable[[An
 
 def check_conflicts(context: click.Context) -> None:
     """Raise :class:`~mxwire.errors.OptionError` if the options of a command contradict a declaration."""
-    given = _given_names(context)
-    for each in conflicts_of(context.command):
-        each.check(context, given)
+    if declared := conflicts_of(context.command):
+        given = _given_names(context)
+        for each in declared:
+            each.check(context, given)
 
 
 def conflicts_of(command: click.Command) -> list[Conflict]:
@@ -82,10 +83,11 @@ def _given_names(context: click.Context) -> dict[str, str]:
     for parameter in context.command.params:
         names = _names(parameter)
         value = context.params.get(names[0])
-        with_value = [f"{each} {value}" for each in names]
-        given.update(zip(with_value, with_value, strict=True))
-        if context.get_parameter_source(names[0]) is ParameterSource.COMMANDLINE:
-            given |= dict.fromkeys(names, names[-1])
+        is_given = context.get_parameter_source(names[0]) is ParameterSource.COMMANDLINE
+        for name in names:
+            given[f"{name} {value}"] = f"{name} {value}"
+            if is_given:
+                given[name] = names[-1]
     return given
 
 

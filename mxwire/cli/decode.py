@@ -135,7 +135,7 @@ def _decode_all(captures: CaptureSet, options: DecodeOptions, process: WriterPro
     if options.write is not None and (shown or not captures.failed):
         wrote(shown, "frame", "standard output" if options.write == "-" else options.write)
     note_undecided(undecided, len(options.files))
-    if not shown and not captures.failed and options.filters.selection().is_limited:
+    if not shown and not captures.failed and captures.selection.is_limited:
         note("no frame matches the selection")
     captures.end()
 
@@ -144,7 +144,7 @@ def _decode(
     output: FrameOutput, options: DecodeOptions, most: int | None, undecided: list[str], capture: OpenCapture
 ) -> Iterator[int]:
     """Output the frames of a capture, at most ``most``, and yield the numbers of those shown."""
-    from mxwire.cli.reading import decoded_batches, is_undecided, note_frames, refuse_empty
+    from mxwire.cli.reading import decoded_batches, note_frames, refuse_empty
 
     selection, decoder, source = capture.selection, capture.decoder, capture.source
     marker = _marker(options, selection)
@@ -166,7 +166,7 @@ def _decode(
     else:
         refuse_empty(source, decoder)
         note_frames(source.name, decoder)
-        if is_undecided(decoder):
+        if decoder.dialect is None and decoder.decoded and decoder.detector.is_undecided():
             undecided.append(source.name)
     selection.names.add_all(source.names)
     output.end(selection.names)

@@ -13,12 +13,9 @@ from typing import Any, Final
 import click
 
 from mxwire.cli.conflicts import check_conflicts
-from mxwire.cli.help_text import epilog, paragraphs
+from mxwire.cli.help_text import Topic, epilog, paragraphs
+from mxwire.cli.options import colour_option, of_topic
 from mxwire.words import suggestion
-
-
-class Topic(str):
-    """A term in the options of a command: a topic of ``mxwire help``, whose meaning is the names of its options."""
 
 
 class WholeWordFormatter(click.HelpFormatter):
@@ -65,7 +62,13 @@ def _unbroken(text: str) -> str:
 
 
 class Command(click.Command):
-    """A command; the text below its options is a file, which is read when the help is shown."""
+    """A command with ``--color``; the text below its options is a file, which is read when the help is shown."""
+
+    def __init__(self, *arguments: Any, **properties: Any) -> None:
+        super().__init__(*arguments, **properties)
+        # Groups have it too, so that it works before and after the name of a subcommand.
+        if not any("--color" in each.opts for each in self.params):
+            colour_option(**of_topic("output"))(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Accept ``--json=full`` where ``--json`` has this value.

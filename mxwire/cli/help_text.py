@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import click
 
+
+class Topic(str):
+    """A term in the options of a command: a topic of ``mxwire help``, whose meaning is the names of its options."""
+
+
 _LEGEND: Final = "{legend}"
 TOPIC_FOLDER: Final = Path(__file__).with_name("topics")
 EPILOG_FOLDER: Final = Path(__file__).with_name("epilogs")

@@ -21,7 +21,7 @@ from mxwire import __version__
 from mxwire.cli import progress
 from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, MOVED, TOPICS
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.options import add_colour_option, colour_option, of_topic
+from mxwire.cli.options import colour_option, of_topic
 from mxwire.errors import MxwireError, OptionError, write_failure
 from mxwire.native import is_compiled
 from mxwire.report.ascii_text import prepare_streams
@@ -58,7 +58,6 @@ class _Commands(CommandGroup):
             return None
         command = importlib.import_module(f"mxwire.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
-        add_colour_option(command)
         return command
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -105,7 +105,7 @@ def _write(
     from mxwire.capture.time_order import in_time_order
     from mxwire.cli.reading import reading_bar, reopened, selection_of
 
-    selection = selection_of(filters, (first, second), decoding)
+    selection = selection_of(filters.selection(), filters.host_names(), (first, second), decoding)
     selector, decoder = FrameSelector(selection), decoding.decoder()
     names = [f"{which}: {Path(path).name}" for which, path in (("A", first), ("B", second))]
     comment = f"{names[0]}; {names[1]}, its clock set back by {made.alignment.clock.offset_ns} ns"

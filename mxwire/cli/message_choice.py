@@ -147,7 +147,7 @@ def _message_selected(path: str, filters: FilterOptions, decoding: DecodingOptio
     from mxwire.analysis.selection import MessageSelector
     from mxwire.cli.reading import judged_batches, reopened, selection_of
 
-    selector = MessageSelector(selection_of(filters, path, decoding))
+    selector = MessageSelector(selection_of(filters.selection(), filters.host_names(), path, decoding))
     follower, decoder = Follower(marks=selector.needs_marks), decoding.decoder()
     numbers: list[int] = []
     with reopened(path, decoding.skip_damage) as reader:

@@ -162,7 +162,7 @@ def _list_conversations(captures: CaptureSet, inputs: Inputs, as_json: bool, fil
         named = listed.conversations and listed.messages and not inputs.live
         show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
 
-    captures.run(partial(_conversations, filters.selection().is_limited), take)
+    captures.run(partial(_conversations, captures.selection.is_limited), take)
     captures.end()
 
 

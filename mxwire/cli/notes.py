@@ -54,9 +54,8 @@ def note(text: str, number: int = 0, noun: str = "", rest: str = "") -> None:
     if _collected is not None:
         _collected.append(found)
         return
-    shown = progress.current()
-    if shown is not None:
-        shown.above(f"mxwire: {found}")
+    if progress.current is not None:
+        progress.current.above(f"mxwire: {found}")
     else:
         click.echo(f"mxwire: {found}", err=True)
 

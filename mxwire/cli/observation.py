@@ -154,7 +154,7 @@ def observation(
 
     if len(inputs.files) > 1:
         raise MxwireError(f"{len(inputs.files)} captures, but only one can be played: give one FILE")
-    selection = selection_of(filters, inputs.names[0], decoding, live=inputs.live)
+    selection = selection_of(filters.selection(), filters.host_names(), inputs.names[0], decoding, live=inputs.live)
     observer = TrafficObserver(
         decoding.decoder,
         clock=time.monotonic_ns,

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers
 from mxwire.cli.configuration import from_environment, from_file, variable_of
-from mxwire.cli.group import Topic
+from mxwire.cli.help_text import Topic
 from mxwire.cli.option_class import option
 from mxwire.errors import MxwireError
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
@@ -434,12 +434,3 @@ def colour_option(**properties: Any) -> Decorator:
         help="Colours: auto uses them on a terminal, always in pipes too.  [default: auto]",
         **properties,
     )
-
-
-def add_colour_option(command: click.Command) -> None:
-    """Add ``--color`` to a command and its subcommands, so that it works before and after the command's name."""
-    if not any("--color" in each.opts for each in command.params):
-        colour_option(**of_topic("output"))(command)
-    if isinstance(command, click.Group):
-        for each in command.commands.values():
-            add_colour_option(each)

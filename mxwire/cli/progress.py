@@ -155,7 +155,8 @@ def _restore_sigterm() -> None:
 os.register_at_fork(before=_block_sigterm, after_in_parent=_unblock_sigterm, after_in_child=_restore_sigterm)
 
 
-_current: Bar | None = None
+current: Bar | None = None
+"""The bar on the terminal."""
 _hidden = False
 
 
@@ -179,12 +180,12 @@ def bar(
     ``streams`` means that output is printed inside the block: if that goes to a terminal too, there is no bar, as lines
     and bar would overlap.
     """
-    global _current
+    global current
     if _hidden or not wanted or not sys.stderr.isatty() or (streams and sys.stdout.isatty()):
         yield Bar()
         return
     # The bar is stored before it is drawn, because an interrupt in between would leave it on the terminal.
-    _current = made = _ShownBar(label, total, unit, streams=streams)
+    current = made = _ShownBar(label, total, unit, streams=streams)
     try:
         made.start()
         yield made
@@ -192,18 +193,13 @@ def bar(
         erase()
 
 
-def current() -> Bar | None:
-    """The bar currently on the terminal."""
-    return _current
-
-
 def erase() -> None:
     """Remove the bar from the terminal, if there is one.
 
     An interrupted loop leaves its bar behind, and the next message must not be written onto it.
     """
-    global _current
-    shown, _current = _current, None
+    global current
+    shown, current = current, None
     if shown is not None:
         shown.erase()
 

@@ -1,4 +1,4 @@
-"""Captures and interfaces as sources of decoded frames and messages: progress, notes, and failures of single files."""
+"""Captures and interfaces as sources of decoded frames and messages: progress and notes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mxwire.capture.ring import CaptureRing
 from mxwire.capture.time_order import in_time_order
 from mxwire.cli import progress
 from mxwire.cli.notes import counted, damage, end_interrupted_line, listening, note
-from mxwire.errors import MxwireError, OutputError
+from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from mxwire.analysis.conversations.message_rows import MessageGroup
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import MessageSelector, Selection
-    from mxwire.cli.filters import FilterOptions
     from mxwire.cli.option_groups import DecodingOptions
     from mxwire.link.live_source import LiveSource
 
@@ -246,15 +245,19 @@ def reading_bar(*readers: BatchSource) -> Iterator[Callable[[], None]]:
 
 
 def selection_of(
-    filters: FilterOptions, sources: str | Collection[str], decoding: DecodingOptions, *, live: bool = False
+    selection: Selection,
+    names: HostNames,
+    sources: str | Collection[str],
+    decoding: DecodingOptions,
+    *,
+    live: bool = False,
 ) -> Selection:
-    """Return the selection that the user chose, with the addresses of hosts that are given by name.
+    """Return a selection with the addresses of hosts that are given by name.
 
-    Names are those of ``--peers`` and those in the captures ``sources``, which are read once more for names that are
+    Names are the known ``names`` and those in the captures ``sources``, which are read once more for names that are
     needed, as they may be at the end. Of an interface (``live``) they are learned while frames pass. Raises
     :class:`~mxwire.errors.MxwireError` for unknown names, and for a pipe, which cannot be read twice.
     """
-    selection, names = filters.selection(), filters.host_names()
     if live:
         return selection.resolved(names, learns=True)
     unknown = [each for each in selection.named if each not in names.values()]
@@ -362,38 +365,13 @@ def _is_same(file: str, other: Path) -> bool:
     return other.exists() and Path(file).exists() and other.samefile(file)
 
 
-# Failures and notes
-
-
-class Failures:
-    """Failures of single files, so that the others are still read."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    @contextmanager
-    def noting_errors(self) -> Iterator[None]:
-        """Print an error of this block and continue, unless the output failed."""
-        try:
-            yield
-        except OutputError:
-            raise
-        except MxwireError as error:
-            sys.stdout.flush()
-            note(str(error))
-            self.count += 1
-
-    def end(self) -> None:
-        """Exit with code 2 if there was any failure."""
-        if self.count:
-            sys.exit(2)
+# Notes
 
 
 def refuse_empty(source: BatchSource, decoder: Decoder, selection: Selection | None = None) -> None:
     """Raise if a source has no MXoE frame at all, or none with the name of a host in ``selection``: there is no result.
 
-    Raises :class:`~mxwire.errors.MxwireError` with what to try, for :class:`Failures` to note. A part of a capture may
-    be empty.
+    Raises :class:`~mxwire.errors.MxwireError` with what to try. A part of a capture may be empty.
     """
     if decoder.known is not None:
         return
@@ -460,11 +438,6 @@ def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
         note(f"{path}: ", follower.malformed, "malformed frame", " left out (mxwire decode shows them)")
     if follower.evicted:
         note(f"{path}: ", follower.evicted, "message", " abandoned, as too many were in flight at a time")
-
-
-def is_undecided(decoder: Decoder) -> bool:
-    """True if the dialect should be detected, but no frame determines it."""
-    return decoder.dialect is None and decoder.decoded > 0 and decoder.detector.is_undecided()
 
 
 def note_undecided(undecided: list[str], files: int) -> None:

@@ -38,9 +38,8 @@ def _selection(options: ReplayOptions) -> Selection:
     from mxwire.cli.reading import selection_of
 
     filters = replace(options.filters, endpoint=_endpoint(options.endpoints))
-    return selection_of(
-        filters, options.file, DecodingOptions(options.dialect, (options.ethertype,), options.skip_damage)
-    )
+    decoding = DecodingOptions(options.dialect, (options.ethertype,), options.skip_damage)
+    return selection_of(filters.selection(), filters.host_names(), options.file, decoding)
 
 
 def _pace(options: ReplayOptions) -> Pace:
