@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -406,6 +407,16 @@ def test_shared_segments_leave_the_memory_of_the_application_alone_when_detached
     shared.detach()
     assert shared.put(0, b"xyz") == 3 and shared.put_rows(3, np.zeros((1, 3), np.uint8))
     assert memory == b"\0\0abc\0\0\0\0\0" and not shared.failed
+    out = np.full(4, 9, np.uint8)
+    shared.take(1, out)
+    assert not out.any() and shared.copy() == bytes(6) and shared.places() == []
+    # A released transfer of any length costs no memory.
+    large = SharedSegments(memoryview(bytearray(1 << 22)))
+    tracemalloc.start()
+    large.detach()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 1 << 16
 
 
 def test_many_requests_of_an_application_that_has_gone_end_in_steps():

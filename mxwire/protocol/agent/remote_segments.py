@@ -3,6 +3,7 @@ own in between. It is shared by both, or reached through the kernel."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -34,9 +35,27 @@ class SharedSegments(Segments):
         """False: the memory is that of this process, too."""
 
     def detach(self) -> None:
-        """Use memory of this process from now on, since the application may use the shared one for something else."""
-        self._only = memoryview(bytearray(self.length))
-        self._arrays = None
+        """Read zeros and write nothing from now on, since the application may use the memory for something else."""
+        self._only = self._arrays = None
+
+    def view(self, offset: int, length: int) -> Bytes | None:
+        """A view of ``length`` bytes from ``offset``; after :meth:`detach` an array of zeros."""
+        return np.zeros(length, np.uint8) if self._only is None else super().view(offset, length)
+
+    def take(self, offset: int, out: Bytes) -> None:
+        """Copy ``len(out)`` bytes, starting at ``offset``, into ``out``."""
+        if self._only is None:
+            out[:] = 0
+        else:
+            super().take(offset, out)
+
+    def copy(self) -> bytes:
+        """A copy of all bytes."""
+        return bytes(self.length) if self._only is None else super().copy()
+
+    def _spans(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
+        """None: there are no segments after :meth:`detach`, and one before it needs no search."""
+        return iter(())
 
 
 class RemoteSegments(Segments):
