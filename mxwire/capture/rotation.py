@@ -141,6 +141,7 @@ class RotatingWriter:
             return target
         self._number += 1
         path = Path(target)
+        # Before all suffixes, of which the last may be that of a compression.
         stem, dot, ending = path.name.partition(".")
         return str(path.with_name(f"{stem}-{self._number:05}{dot}{ending}"))
 

@@ -49,6 +49,7 @@ class ByteSink:
     def close(self) -> None:
         """Flush all streams, and close those of a file, even if one of them fails."""
         with self._errors(), ExitStack() as finishing:
+            # The last callback runs first: a compressor is closed before the file to which it writes.
             for stream in reversed(self._streams):
                 finishing.callback(stream.close if self._close_streams else stream.flush)
 

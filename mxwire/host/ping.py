@@ -102,6 +102,7 @@ class HostQueryMethod:
         elif isinstance(frame, HostReply) and frame.src_mac == self._peer.address:
             sequence = (frame.magic - self._first) % len(QUERY_MAGICS)
             sent = self._sent.get(frame.magic)
+            # A reply with the magic of the engine may answer a query of its own.
             if sent is not None and frame.magic != self._core.node.magic:
                 duplicate = sequence in self._done
                 self._done.add(sequence)

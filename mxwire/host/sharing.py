@@ -60,6 +60,7 @@ class MachineSharing(SharedPeerTable):
         """Channels to the endpoints of the other processes."""
         super().__init__(own, interfaces)
         try:
+            # The folder exists only now.
             self._claims += [LockableFile(own / f"{each}.claims") for each in interfaces]
         except BaseException:
             self.close()
@@ -101,6 +102,7 @@ class MachineSharing(SharedPeerTable):
         if listener is not None and listener.fileno() >= 0:
             self.path.ignore(listener)
             listener.close()
+            # Before the claim is released: the next owner makes a socket of its own at this path.
             self._socket_of(interface, endpoint).unlink(missing_ok=True)
             self._claims[interface].unlock(endpoint)
 

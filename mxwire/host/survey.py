@@ -200,6 +200,7 @@ class Survey:
             notes = self._of(address)
             notes.heard = notes.announced = True
         elif frame.serial in self._serials and frame.src_mac in self._own:
+            # ``_meet`` has counted the frame as that of an impostor.
             self.echoes += 1
             self.impostors -= 1
 

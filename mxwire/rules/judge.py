@@ -163,6 +163,7 @@ class Judge:
             if back.epoch != back.source.epoch:
                 back.renew(back.source.epoch)
         plan.look(seen)
+        # A list only for a breach: nearly all frames have none.
         found: list[Violation] | None = None
         for check, rule in plan.rules[seen.status]:
             breach = check(seen)
@@ -248,6 +249,7 @@ class Judge:
             return ()
         rule, expected = MALFORMED[frame.reason]
         found = f"{frame.reason.text}: {frame.reason.explanation}"
+        # The frame may end within its addresses.
         host = bytes(raw[_ADDRESSES // 2 : _ADDRESSES]).ljust(_ADDRESSES // 2, b"\0")
         severity: Any = "deviation" if frame.reason is Reason.INVALID_TYPE else "violation"
         return (Violation(rule, severity, (number,), time_ns, host, expected, found),)
@@ -295,6 +297,7 @@ class Judge:
             flow.back = ObservedFlow(pair.back, destination, source, back_number, destination.epoch, kept, back=flow)
             pair.back.flows[back_number << 8 | number] = flow.back
         for each in (flow, flow.back):
+            # Its counts from before the observation are unknown.
             if not each.source.fresh:
                 each.connect_next = each.acknum = None
         return flow

@@ -450,6 +450,7 @@ class _JudgedRun:
         if last > stream.acknowledged:
             stream.acknowledged = last
             kept = stream.kept_behind
+            # In steps, so that the floor ends where single frames would have moved it.
             while last - stream.floor > 2 * kept:
                 positions = self.position[part]
                 at = int(np.searchsorted(positions, stream.floor + 2 * kept, side="right"))

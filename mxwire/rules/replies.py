@@ -88,8 +88,10 @@ def _end(block: ObservedBlock, first: int, run: ReplyRun, taken: int) -> int:
     """Return the index after the last consecutive reply, starting at ``taken``, that lies in the block and is seen for
     the first time.
     """
+    # A first frame that starts at an offset is shorter than the others (R-PUL-13).
     if not 0 <= first < block.frames or (first == 0 and block.first_offset):
         return 0
+    # The last frame of a message is shorter, and left to the judge.
     whole = (block.start + block.length - run.offset) // run.length
     end = min(len(run.numbers), taken + block.frames - first, whole)
     return 0 if any(block.answers[first : first + end - taken]) else end

@@ -170,6 +170,7 @@ class Codec:
         self._by_name: dict[str, _Compiled] = {}
         for packet_type, packet_format in formats_by_type(dialect).items():
             self._by_type[packet_type] = self._compile(packet_format)
+        # RAW has no fields but those that all packets begin with.
         self._head = self._by_name[RAW.name]
         self._alternatives = {int(kind): self._compile(each) for kind, each in ALTERNATIVES.items()}
         self._readers: dict[tuple[str, ...], struct.Struct] = {}
@@ -187,6 +188,7 @@ class Codec:
         bytes, if the capture cut it. Never raises, whatever the bytes: a frame that violates its format is returned as
         :class:`Malformed`. The EtherType is not checked.
         """
+        # Some captures claim a shorter length than they hold.
         length = len(frame) if wire_length is None else max(wire_length, len(frame))
         if len(frame) <= TYPE_OFFSET:
             return Malformed(_missing(length, TYPE_OFFSET + 1), len(frame), None, None, self._head.readable(frame))

@@ -161,6 +161,7 @@ class _Pass:
         if faulty.any():
             self.payload_length[faulty] = -1
             self.payload_offset[faulty] = 0
+        # Until here, offsets count in the frame without its tags.
         shift = self.located.shift
         if shift.any():
             self.reason_offset[faulty] += shift[faulty]
@@ -220,6 +221,7 @@ class _Pass:
         if not len(place):
             return
         rows = self.located.rows
+        # A batch of one layout, the usual case in a transfer, needs no copy.
         chosen = rows if len(place) == len(rows) else rows.take(place)
         block = LayoutBlock(
             layout, dialect, swapped, place, chosen.view(header_type(layout, swapped=swapped, size=ROW))

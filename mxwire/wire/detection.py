@@ -405,6 +405,7 @@ class Detector:
         in_omx = (wide["src_magic"] >> 8 == PULL_MAGIC_PREFIX) & _reaches(located, place, PULL_OMX)
         self._note(located, pair, place, in_mxoe & ~in_omx, Hint.PULL_MXOE)
         self._note(located, pair, place, in_omx & ~in_mxoe, Hint.PULL_OMX)
+        # Only the first block of a region without an offset, unless it is the last, has exactly P x B bytes (R-PUL-01).
         first = in_omx & ~in_mxoe & (wide["frame_index"] == 0) & (wide["pulled_rdma_offset"] == 0)
         frames = omx().frames_per_block
         length = wide["block_length"].astype(np.int64)
@@ -421,6 +422,7 @@ class Detector:
         short, long = narrow["length"].astype(np.int64), wide["length"].astype(np.int64)
         holds_data = (fragment > 0) & (fragment + MEDIUM_DATA_OFFSET <= located.wire_length[place])
         fits_short = holds_data & (short >= fragment)
+        # Bounded, because NumPy does not define a shift by more bits than an integer has.
         start = number << np.minimum(pipeline, 16)
         piped = fits_short & (pipeline >= _PIPELINES.start) & (pipeline < _PIPELINES.stop)
         piped &= (start + fragment == short) | (
@@ -441,6 +443,7 @@ class Detector:
         reply = _read(located, place, swapped, PULL_REPLY)
         length, offset = reply["frame_length"].astype(np.int64), reply["msg_offset"].astype(np.int64)
         fits = length + PULL_REPLY_DATA_OFFSET <= located.wire_length[place]
+        # The first frame has number 0, whatever P is.
         later = fits & (offset > 0) & (length > 0)
         by_4096 = later & (length <= _MXOE_REPLY) & _numbered(offset, reply["frame_seqnum"], _MXOE_REPLY)
         by_own = later & (length != _MXOE_REPLY) & ~by_4096 & _numbered(offset, reply["frame_seqnum"], length)

@@ -236,6 +236,7 @@ def _unwrap(
 def _read(batch: FrameBatch, which: NDArray[np.intp], position: NDArray[np.int64]) -> NDArray[np.uint16]:
     """Big-endian 16-bit integers at a position of the frames ``which``; 0 beyond the captured bytes."""
     inside = position + 2 <= batch.length[which]
+    # Place 0 is always in range, and its value is not used.
     place = np.where(inside, batch.offset[which] + position, 0)
     if not inside.any():
         return np.zeros(len(which), np.uint16)

@@ -168,6 +168,7 @@ class ServedClient(ApplicationChannel):
             self.refuse(head, Status.BAD_LIB_ABI, text)
             return
         self.attached = True
+        # Before the answer: the application makes its node of the peers that precede it.
         self.report_peers()
         flags = 0 if self.memory is None else RecordFlag.IN_PLACE
         self.answer(head, flags=flags, data=json.dumps(self._facts).encode())
@@ -245,6 +246,7 @@ class ServedClient(ApplicationChannel):
         except MxwireError as error:
             self.refuse(head, getattr(error, "status", Status.BAD_ERROR), str(error))
             return
+        # Before the answer, after which the application looks the peer up.
         self.introduce(peer)
         self.answer(head, extra=peer.index)
 
@@ -254,6 +256,7 @@ class ServedClient(ApplicationChannel):
         if len(frame) <= _SOURCE or (interface, frame[_SOURCE]) not in self._cards:
             raise InvalidRecordError("a frame of an endpoint that is not open")
         port = node.interfaces[interface]
+        # With another source or type it could act for another host, or for the card.
         if frame[_FROM:_BODY] != port.address + _ETHERTYPE or frame[TYPE_OFFSET] not in _LIBRARY_TYPES:
             raise InvalidRecordError("a frame that is not one of a library")
         if len(frame) > HEADER_SIZE + self._facts["mtus"][interface]:

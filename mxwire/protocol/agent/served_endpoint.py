@@ -286,6 +286,7 @@ class ServedEndpoint(ServedSide):
 
     def _tell_unacked(self, head: AgentHead, _data: bytes | memoryview) -> None:
         rows = [UNACKED_ROW.pack(self._place(each), count) for each, count in self.engine.unacked()]
+        # More rows do not fit into a record.
         self.client.answer(head, data=b"".join(rows[: INLINE_MAXIMUM // UNACKED_ROW.size]))
 
     # Reports.
@@ -315,6 +316,7 @@ class ServedEndpoint(ServedSide):
             number = request.context
             if self._requests.get(number) is not request:
                 continue
+            # Before the request is forgotten, which releases the memory.
             remote = self.remote.get(number)
             self._forget(number)
             self._report_end(number, request, remote)

@@ -50,6 +50,7 @@ class TokenTable:
         if self._segments[owner] + segments > SEGMENTS_REGISTERED:
             return 0
         token = 0
+        # 0 stands for no token.
         while not token or token in self._regions:
             token = self._rng.getrandbits(_TOKEN_BITS)
         self._regions[token] = owner, memory
@@ -93,6 +94,7 @@ class TokenTable:
                 Status.BAD_INFO_LENGTH,
                 f"{length:,} bytes at {offset:,} are outside of the registered region of {memory.length:,} bytes",
             )
+        # A former failure does not concern this access.
         memory.failed = False
         return memory
 

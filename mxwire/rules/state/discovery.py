@@ -88,6 +88,7 @@ def look_nack_lib(seen: JudgedFrame) -> None:
             seen.message = stream.message(position_of(frame.lib_seqnum, stream.next))
             if seen.message is not None:
                 break
+    # The nack of a CONNECT names number 0 (R-CON-15).
     if frame.lib_seqnum == 0:
         sent = [*flow.connects.values(), *([flow.replied] if flow.replied is not None else [])]
         waiting = [each for each in sent if each.nacks < each.deliveries]
