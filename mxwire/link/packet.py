@@ -120,10 +120,11 @@ class PacketLink(RingSocket):
     def next_word(self) -> int:
         """Address of a word whose lowest bit is set when the next frame has arrived, for callers that poll in C.
 
-        It changes with each ``receive``; 0 for a link that was opened for bulk. While frames of the queue are awaited,
-        the bit is always set, since a queue has no such word.
+        It changes with each ``receive``; 0 for a link that was opened for bulk. A queue has no such word, so the bit
+        is always set while frames of the queue are awaited, and while more of them are known to be left: those for
+        other processes of this host would otherwise fill the queue.
         """
-        if self._queue is not None and self.awaited:
+        if self._queue is not None and (self.awaited or self._queue_has_more):
             return _ALWAYS_SET.ctypes.data
         return self._ring.next_word if isinstance(self._ring, SlotRing) else 0
 

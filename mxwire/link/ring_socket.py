@@ -14,7 +14,7 @@ import numpy as np
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket
 from mxwire.link.errors import LinkError
-from mxwire.link.frame_queue import FrameQueue
+from mxwire.link.frame_queue import FEW, FrameQueue
 from mxwire.link.interface import NetworkInterface, exists
 from mxwire.link.ring import Arrivals, ReceiveRing
 from mxwire.link.wakeup import Wakeup
@@ -51,6 +51,8 @@ class RingSocket:
         self._ring = ring
         self._queue = queue
         self._queue_first = False
+        self._queue_has_more = False
+        """True if the last frames taken from the queue were as many as are taken at once."""
         self._take_queued: Callable[[], list[bytes] | None] | None = None if queue is None else queue.take
         self.awaited: dict[Any, Any] = {}
         """Collection that is not empty while frames of the queue are awaited."""
@@ -95,6 +97,7 @@ class RingSocket:
         # frames for ``receive`` alone, and those of the queue must not delay them.
         if self._take_queued is not None and frames != [] and (self.awaited or not self.spin):
             queued = self._take_queued()
+            self._queue_has_more = queued is not None and len(queued) == FEW
             if queued is not None:
                 frames = frames + queued if frames else queued
         if frames:
@@ -160,6 +163,7 @@ class RingSocket:
 
     def _take_queue(self) -> FrameBatch | None:
         frames = None if self._take_queued is None else self._take_queued()
+        self._queue_has_more = frames is not None and len(frames) == FEW
         if frames is None:
             return None
         self._down = False

@@ -465,6 +465,16 @@ def test_single_frames_of_the_ring_do_not_wait_for_the_queue_behind_a_foreign_on
         assert [control] in found and len(found[0]) + len(found[1]) > 2
 
 
+def test_a_caller_that_polls_a_word_empties_a_queue_that_it_does_not_await(cable: tuple[Port, Port]) -> None:
+    with opened(cable[1], QUEUED) as link, opened(cable[0]) as one:
+        sent = numbered(link.address, 300)
+        assert one.send(batch(sent)) == 300
+        found = link.receive_few()
+        while ctypes.c_uint8.from_address(link.next_word).value & 1:
+            found += link.receive_few()
+        assert found == sent
+
+
 def test_a_failed_link_closes_its_queue(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
     opening, made = packet_socket.open_socket, []
 
