@@ -89,6 +89,31 @@ class BatchFrames:
             for place, length in zip(places, lengths, strict=True)
         ]
 
+    def columns(
+        self, places: NDArray[np.int64], lengths: NDArray[np.int64], width: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The first ``width`` bytes of the data of TINYs and SMALLs, shape (n, width), 0 where there are none; and the
+        number of captured bytes of each."""
+        held = np.clip(self._located.captured[places] - _DATA, 0, lengths)
+        octets = np.zeros((len(places), width), np.uint8)
+        heads = self._located.row_bytes[places, _DATA : _DATA + width]
+        octets[:, : heads.shape[1]] = heads
+        octets[np.arange(width) >= held[:, None]] = 0
+        # The rows hold the first bytes only.
+        longer = np.flatnonzero(held > heads.shape[1])
+        for at, data in zip(longer, self.data(places[longer].tolist(), held[longer].tolist()), strict=True):
+            octets[at, : len(data)] = np.frombuffer(data, np.uint8)
+        return octets, held
+
+    def addresses(self, places: NDArray[np.intp]) -> list[bytes]:
+        """The addresses of senders."""
+        return [each.to_bytes(ADDRESS_SIZE, "big") for each in self._located.source[places].tolist()]
+
+    def hosts(self, places: Sequence[int] | slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The codes of senders and destinations."""
+        assignment = self._decoded.assignment
+        return assignment.source[places], assignment.destination[places]
+
 
 def frames_of(decoded: DecodedBatch) -> BatchFrames:
     """Return the frames of a batch for access by place."""

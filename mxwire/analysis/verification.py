@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.plain_frames import SHORTEST, plain_runs
+from mxwire.analysis.plain_frames import SHORTEST, plain_connects, plain_runs
 from mxwire.analysis.reply_runs import BatchFrames, frames_of, reply_runs
 from mxwire.analysis.selection import FindingSelector
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.frames import LINKTYPE_ETHERNET
 from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Verdict, Violation
-from mxwire.rules.plain_run import PlainFrames
-from mxwire.rules.plain_run import take as take_plain
+from mxwire.rules.handshakes import PlainConnects
+from mxwire.rules.plain_run import FlowTable, PlainFrames
 from mxwire.rules.registry import applied_to
 from mxwire.rules.replies import ReplyRun
+from mxwire.wire.codes import CodeTable
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.enums import PacketType
-from mxwire.wire.packets import PullReply, Small, Tiny, Truc
+from mxwire.wire.packets import ConnectReply, ConnectRequest, PullReply, Small, Tiny, Truc
 
 
 @dataclass(slots=True)
@@ -47,8 +49,7 @@ class HostRecord:
     @property
     def rules(self) -> frozenset[str]:
         """The rules against which at least one frame of the host was checked."""
-        rules = frozenset(rule for rule, _ in self.findings)
-        return rules.union(*(applied_to(each, self.complete, self.as_sent) for each in self.frames))
+        return _applied_to(frozenset(self.frames), self.complete, self.as_sent).union(rule for rule, _ in self.findings)
 
     @property
     def verdict(self) -> Verdict:
@@ -58,6 +59,12 @@ class HostRecord:
             if severity in found:
                 return verdict
         return "pass" if self.rules else "missing"
+
+
+@cache
+def _applied_to(frames: frozenset[type], complete: bool, as_sent: bool) -> frozenset[str]:
+    """Return the rules that frames of these classes are checked against."""
+    return frozenset[str]().union(*(applied_to(each, complete, as_sent) for each in frames))
 
 
 _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
@@ -106,6 +113,9 @@ class Verification:
         self._learned: tuple[Sequence[Dialect], list[NDArray[Any]]] = (), []
         """Dialects of the latest batch; source, destination and dialect of its pairs of hosts."""
         self._judge = Judge(self._dialect, vantage)
+        self._table = FlowTable(self._judge)
+        self._codes: CodeTable | None = None
+        """The codes of hosts in the table."""
         self._window, self._skipped = MOST_PLAIN, SKIPPED
 
     def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
@@ -114,13 +124,17 @@ class Verification:
         if located.batch.link_type != LINKTYPE_ETHERNET and not self.cooked:
             self.cooked = True
             self._judge_single_frames()
+        if decoded.hosts is not self._codes:
+            self._table.release_all()
+            self._table, self._codes = FlowTable(self._judge), decoded.hosts
         self._learn(decoded)
         frames = frames_of(decoded)
+        connects = plain_connects(decoded)
         spans: list[tuple[int, ReplyRun | PlainFrames]] = [*reply_runs(decoded, frames)]
         spans += [(int(each.place[0]), each) for each in plain_runs(decoded)]
         place = 0
         for first, run in sorted(spans, key=itemgetter(0)):
-            yield from self._one_by_one(frames, range(place, first))
+            yield from self._between(frames, connects, range(place, first))
             if isinstance(run, PlainFrames):
                 yield from self._plain(frames, run)
                 place = first + len(run)
@@ -129,7 +143,41 @@ class Verification:
             if judged:
                 self._count(run.source, PullReply, judged)
             place = first + judged
-        yield from self._one_by_one(frames, range(place, len(decoded)))
+        yield from self._between(frames, connects, range(place, len(decoded)))
+
+    def _between(self, frames: BatchFrames, connects: PlainConnects | None, places: range) -> Iterator[Violation]:
+        """Yield the findings of the frames between two runs."""
+        left: Sequence[int] = places
+        if connects is not None and len(places) >= SHORTEST:
+            left = self._without_handshakes(frames, connects, places)
+        yield from self._one_by_one(frames, left)
+
+    def _without_handshakes(self, frames: BatchFrames, connects: PlainConnects, places: range) -> Sequence[int]:
+        """Record the ordinary handshakes of new hosts among the frames between two runs; return the other places."""
+        low, high = np.searchsorted(connects.place, (places.start, places.stop)).tolist()
+        if low == high:
+            return places
+        source, destination = frames.hosts(slice(places.start, places.stop))
+        counts = np.bincount(np.concatenate([source, destination]))
+        found = connects.part(slice(low, high)).handshakes(counts)
+        found = self._table.new_ones(found, len(places) - found.place.size)
+        if not len(found):
+            return places
+        # Hosts are listed in order of appearance.
+        for address in frames.addresses(places.start + np.sort(np.unique(source, return_index=True)[1])):
+            self._record(address)
+        taken = found.place.reshape(-1).tolist()
+        found.raw, found.codecs = [*map(frames.raw, taken)], [frames.codecs[each] for each in taken]
+        self._table.add(found)
+        for each in found.addresses.reshape(-1).tolist():
+            sent = self.hosts[each.to_bytes(ADDRESS_SIZE, "big")].frames
+            sent[ConnectRequest] += 1
+            sent[ConnectReply] += 1
+        self.frames += len(taken)
+        left = np.ones(len(places), np.bool_)
+        left[found.place - places.start] = False
+        others: list[int] = (places.start + np.flatnonzero(left)).tolist()
+        return others
 
     def _plain(self, frames: BatchFrames, run: PlainFrames) -> Iterator[Violation]:
         """Yield the findings of a run of plain frames."""
@@ -141,7 +189,7 @@ class Verification:
                 yield from self._one_by_one(frames, part.place.tolist())
                 left = later
                 continue
-            taken = take_plain(part, self._judge.plain_pair, frames.data, self._vantage)
+            taken = self._table.take(part, frames)
             senders, kinds = part.source[taken], part.kind[taken]
             keys, counts = np.unique(senders << np.uint64(8) | kinds, return_counts=True)
             for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
@@ -160,6 +208,7 @@ class Verification:
         """Yield the findings of the frames at ``places``."""
         if not places:
             return
+        self._table.release(*frames.hosts(places))
         judge, codecs = self._judge.observe, frames.codecs
         for place in places:
             raw, length = frames.raw(place), frames.length[place]
@@ -197,6 +246,7 @@ class Verification:
     def _judge_single_frames(self) -> None:
         self._vantage = replace(self._vantage, complete=False)
         self._judge = Judge(self._dialect, self._vantage)
+        self._table = FlowTable(self._judge)
 
     def _learn(self, decoded: DecodedBatch) -> None:
         """Update the dialects of the hosts of a batch."""
@@ -210,7 +260,10 @@ class Verification:
         self._learned = assignment.dialects, columns
         for *ends, which in zip(*(each.tolist() for each in columns), strict=True):
             source, destination = (each.to_bytes(ADDRESS_SIZE, "big") for each in ends)
-            self._speak[source, destination] = dialect = assignment.dialects[which]
+            dialect = assignment.dialects[which]
+            if self._speak.get((source, destination)) not in (None, dialect):
+                self._table.release_all()
+            self._speak[source, destination] = dialect
             self._judge.speaks(source, destination, dialect)
 
     def _dialect(self, source: bytes, destination: bytes) -> Dialect:
@@ -219,12 +272,16 @@ class Verification:
     def _count(self, address: bytes, frame_class: type, frames: int) -> None:
         """Count the frames that a host sent."""
         self.frames += frames
+        self._record(address).frames[frame_class] += frames
+
+    def _record(self, address: bytes) -> HostRecord:
+        """Return the record of a host; create it if it is new."""
         record = self.hosts.get(address)
         if record is None:
             record = self.hosts[address] = HostRecord(
                 address, complete=self._vantage.complete, as_sent=self._vantage.as_sent
             )
-        record.frames[frame_class] += frames
+        return record
 
     def _counted(self, found: Collection[Violation]) -> Iterator[Violation]:
         for each in found:

@@ -5,7 +5,7 @@ Each class of frames has a plan: the trackers that follow its frames, and the ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -197,6 +197,27 @@ class Judge:
         (:mod:`mxwire.rules.plain_run`)."""
         pair = self._pairs.get((destination << 48 | source).to_bytes(_ADDRESSES, "big"))
         return None if pair is None or self.vantage.as_sent or _is_strange(pair) else pair
+
+    def observe_reserved(self, frames: Iterable[tuple[int, packets.Frame | Malformed, bytes, int]]) -> None:
+        """Observe frames that break no rule, of a conversation that was reserved: time, frame, bytes and number."""
+        flows = self._flows
+        for each in frames:
+            self.observe(*each)
+        self._flows = flows
+
+    def reserve_flows(self, conversations: int) -> list[int]:
+        """Return the number of messages that the flows of each of the next conversations remember."""
+        first = self._flows
+        self._flows += 2 * conversations
+        return [kept_behind(each) for each in range(first, self._flows, 2)]
+
+    def remembers_alike(self, conversations: int) -> bool:
+        """Return whether the flows of the next conversations remember equally many messages, whatever their order."""
+        return kept_behind(self._flows) == kept_behind(self._flows + 2 * conversations)
+
+    def knows(self, host: int) -> bool:
+        """Return whether frames from or to a host, by address, were observed."""
+        return host.to_bytes(_ADDRESSES // 2, "big") in self._hosts
 
     def speaks(self, source: bytes, destination: bytes, dialect: Dialect) -> None:
         """Set the dialect between two hosts, in both directions, from now on."""

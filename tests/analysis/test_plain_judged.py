@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -18,8 +19,10 @@ from mxwire.frames import FrameBatch
 from mxwire.rules import CAPTURE, Vantage, plain_run
 from mxwire.rules.state import streams
 from mxwire.simulation import Simulation, draw_scenario
+from mxwire.wire.codec import build
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Tiny
 from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture
 from tests.analysis.conversations.test_plain_runs import cut, state_of, traffic
 from tests.analysis.test_reply_runs import VANTAGES
@@ -31,23 +34,29 @@ WINDOWS = {"LEAST_PLAIN": 16, "SKIPPED": 1, "MOST_SKIPPED": 2}
 def judged(batches: Sequence[DecodedBatch], vantage: Vantage, shortest: int) -> tuple[object, ...]:
     """All findings and all state of ``verify``, with runs of at least ``shortest`` frames; and the number taken."""
     made, taken = Verification(vantage), []
-    original = verification.take_plain
+    original = plain_run.FlowTable.take
     with ExitStack() as stack:
         for name, value in WINDOWS.items():
             stack.enter_context(patch.object(verification, name, value))
         for module in (verification, plain_frames):
             stack.enter_context(patch.object(module, "SHORTEST", shortest))
-        counted = stack.enter_context(patch.object(verification, "take_plain"))
+        counted = stack.enter_context(patch.object(plain_run.FlowTable, "take", autospec=True))
         counted.side_effect = lambda *a, **b: (found := original(*a, **b), taken.append(int(found.sum())))[0]
         findings = [str(each) for batch in batches for each in made.observe(batch)]
     hosts = {each.address: (each.frames, each.findings) for each in made.hosts.values()}
+    made._table.release_all()
     judge = made._judge
     for flow in (flow for pair in judge._pairs.values() for flow in pair.flows.values()):
         for stream in (flow.stream, flow.former):
             if stream is not None:
                 stream.unpack()
                 stream.messages = dict(sorted(stream.messages.items()))
-    return (findings, hosts, made.frames, state_of(judge._hosts, judge._pairs)), sum(taken)
+    return (
+        findings,
+        hosts,
+        made.frames,
+        state_of(*(dict(sorted(each.items())) for each in (judge._hosts, judge._pairs))),
+    ), sum(taken)
 
 
 def alike(batches: Sequence[DecodedBatch], vantage: Vantage = CAPTURE) -> int:
@@ -166,3 +175,93 @@ def test_duplicates_are_judged_by_columns():
     for vantage in VANTAGES[:2]:
         assert alike([decoded_batch], vantage) > 1900
         assert alike(cut([decoded_batch], Random(1)), vantage) > 1000
+
+
+HANDSHAKES = {
+    "one after the other": ((0, 0), (1, 1), (1, 0), (0, 1)),
+    "both at once": ((0, 0), (1, 0), (1, 1), (0, 1)),
+    "answered in turn": ((1, 0), (0, 0), (1, 1), (0, 1)),
+    "a reply before its request": ((1, 1), (0, 0), (1, 0), (0, 1)),
+    "one request twice": ((0, 0), (0, 0), (1, 1), (1, 0), (0, 1)),
+    "only one": ((0, 0), (1, 1)),
+}
+"""Frames by their sender, and 1 if they are replies."""
+OTHER_VALUES: dict[str, tuple[Any, ...]] = {
+    "dst_src_peer_index": (1, 7, 0xFFFF),
+    "src_dst_peer_index": (1, 7),
+    "src_session_id": (0x11111111, 0x22222222, 0xFFFFFFFF),
+    "target_session_id": (0x11111111, 0x22222222, 0xFFFFFFFF),
+    "target_recv_seqnum_start": (1, 2, 0x4001, 0x3FFF),
+    "connect_seqnum": (0, 1, 5),
+    "connect_status_code": (0, 11, 3),
+    "lib_seqnum": (0, 1),
+    "length": (16, 17),
+    "src_endpoint": (1, 2, 3),
+    "dst_endpoint": (1, 2, 3),
+    "app_key": (0, 0x12345678),
+    "dst_mac": (bytes.fromhex("0060dd470001"), bytes.fromhex("0060dd470003"), bytes.fromhex("ffffffffffff")),
+}
+
+
+def conversations(random: Random, pairs: int, damaged: float) -> FrameBatch:
+    """Conversations of pairs of hosts, which connect in several ways and then exchange messages, some of their frames
+    with another value in a field."""
+    made = []
+    for first in range(0, 2 * pairs, 2):
+        hosts = [bytes.fromhex(f"0060dd47{first + number:04x}") for number in range(2)]
+        frames: list[Any] = []
+        for sender, is_reply in HANDSHAKES[random.choice([*HANDSHAKES] if damaged else [*HANDSHAKES][:3])]:
+            fields = {"src_dst_peer_index": 1, "target_recv_seqnum_start": 1, "connect_seqnum": 0}
+            own, other = ((0x11111111, 0x22222222), (0x22222222, 0x11111111))[sender]
+            if is_reply:
+                fields |= {"src_session_id": other, "target_session_id": own, "connect_status_code": 0}
+            else:
+                fields |= {"src_session_id": own, "app_key": 1}
+            frames.append((ConnectReply if is_reply else ConnectRequest, sender, fields))
+        for position in range(1, random.randrange(2, 30)):
+            for sender in (0, 1):
+                session = (0x22222222, 0x11111111)[sender]
+                fields = {"session": session, "lib_seqnum": position, "lib_piggyack": position + sender}
+                data = random.randbytes(random.choice((0, 8, 24, 25, 32)))
+                fields |= {"match_a": 0, "match_b": position, "length": len(data)}
+                frames.append((Tiny, sender, {**fields, "data": data}))
+        built = []
+        for kind, sender, fields in frames:
+            ends = {"dst_mac": hosts[1 - sender], "src_mac": hosts[sender], "dst_src_peer_index": 1}
+            fields = {**ends, "src_endpoint": 1 + sender, "dst_endpoint": 2 - sender, **fields}
+            changed = random.choice([*OTHER_VALUES])
+            if changed in fields and random.random() < damaged:
+                fields[changed] = random.choice(OTHER_VALUES[changed])
+            built.append(build(kind(**fields), MXOE))
+        made.append(built)
+    raws = []
+    while made := [each for each in made if each]:
+        one = random.choice(made) if random.random() < 0.5 else made[0]
+        raws += [one.pop(0) for _ in range(min(len(one), random.randrange(1, 6)))]
+    return FrameBatch.from_frames(raws, [10_000 * each for each in range(len(raws))])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32), st.sampled_from((0, 0.02, 0.3)), st.sampled_from((2, 6, 1024)))
+def test_handshakes_of_many_hosts_are_judged_as_frame_by_frame(seed, damaged, kept):
+    random = Random(seed)
+    batches = decoded([conversations(random, 12, damaged)], MXOE)
+    with patch.object(streams, "KEPT_FLOWS", kept):
+        alike(cut(batches, random))
+        alike(batches)
+
+
+@pytest.mark.parametrize("frames", [*HANDSHAKES.values()][:3], ids=[*HANDSHAKES][:3])
+def test_an_ordinary_handshake_creates_no_objects(frames):
+    """Until a frame is judged singly."""
+    random = Random(1)
+    with patch.dict(HANDSHAKES, dict.fromkeys(HANDSHAKES, frames)):
+        batches = decoded([conversations(random, 20, 0)], MXOE)
+    made = Verification()
+    with ExitStack() as stack:
+        for module in (verification, plain_frames):
+            stack.enter_context(patch.object(module, "SHORTEST", 1))
+        assert not [*made.observe(batches[0])]
+    known = set(made._judge._hosts)
+    made._table.release_all()
+    assert len(known) < len(made._judge._hosts) == 40
