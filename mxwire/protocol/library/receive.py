@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
@@ -18,9 +18,6 @@ from mxwire.protocol.profile import Defect
 from mxwire.protocol.state_machine import TransitionTable
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NO_SESSION
-
-if TYPE_CHECKING:
-    from mxwire.protocol.neighbours import NeighbourMessage
 
 _SUCCESS: Final = Status.SUCCESS
 _TRUNCATED: Final = Status.MESSAGE_TRUNCATED
@@ -203,7 +200,8 @@ class Receive(MessageTarget):
         self.memory.put(0, data)
         self._end_whole()
 
-    def take_local(self, partner: Partner, send: LocalSend | NeighbourMessage) -> None:
+    # Any: the type of a neighbour's message would close a circle of imports.
+    def take_local(self, partner: Partner, send: Any) -> None:
         """Take a large message from the memory of a sender on the same host, unless that endpoint has closed."""
         if send.done:
             self._taken(partner, send.match_info, send.length)
