@@ -83,7 +83,7 @@ class PlainConnects:
         for request, other in ((0, 2), (2, 0)):
             good &= (own[:, request] == own[:, request + 1]) & (copied[:, request + 1] == own[:, other])
             good &= taught[:, request] == taught[:, request + 1]
-            # Nobody has taught the sender of the first frame.
+            # No frame has taught the sender of the first frame.
             right = index[:, request : request + 2] == taught[:, other, None]
             good &= (right | (at[:, request : request + 2] == 0)).all(1)
         addresses = np.take_along_axis(every.destination, at, 1)
