@@ -20,7 +20,7 @@ class LinkStatistics:
     sent: int = 0
     """Frames sent."""
     dropped: int = 0
-    """Frames that arrived and found the receive queue full."""
+    """Frames that arrived and found the receive queue full, or were longer than the MTU when the link was opened."""
     foreign: int = 0
     """Frames that arrived with another destination address or a VLAN tag."""
     refused: int = 0
@@ -31,7 +31,7 @@ class Link(Protocol):
     """An Ethernet interface, or a substitute for one; frames are sent and received as batches.
 
     All links return only frames of their EtherType whose destination is ``address`` or broadcast, untagged, in the
-    order of their arrival. Not thread-safe, except that ``wake`` may be called from anywhere.
+    order of their arrival (a :class:`QueueLink` in two orders). Not thread-safe, except that ``wake`` may be called from anywhere.
     """
 
     @property
