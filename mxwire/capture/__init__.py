@@ -1,8 +1,9 @@
 """Capture files in pcap and pcapng format, read and written as batches of frames.
 
 ``reader.py`` opens a file and detects its format; ``pcap.py`` and ``pcapng.py`` decode the records and blocks of the
-two formats, of which ``scan.py`` finds the starts. ``writer.py`` and ``encoder.py`` write both, and ``rotation.py``
-splits a live capture into several files. ``memory.py`` keeps memory between batches.
+two formats, of which ``scan.py`` finds the starts; ``source.py`` supplies their bytes, decompressed. ``writer.py``
+and ``encoder.py`` write both, and ``rotation.py`` splits a live capture into several files. ``memory.py`` keeps memory
+between batches.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 def packet_sockets(index: int, ethertype: int, *, not_of: int | None = None) -> list[SocketListener]:
     """List the packet sockets that receive an EtherType on the interface with number ``index`` or on all interfaces,
-    except those of the user ``not_of``.
+    except those of the user ``not_of``, one per process: a host has several.
 
     Raises OSError if the kernel does not report them.
     """
@@ -95,7 +95,9 @@ def packet_sockets(index: int, ethertype: int, *, not_of: int | None = None) -> 
         protocol, interface, user, inode = int(words[3], 16), int(words[4]), int(words[7]), words[8]
         if interface in (0, index) and protocol in (_EVERY, ethertype) and user != not_of:
             process = _owner(inode)
-            sockets.append(SocketListener(protocol == _EVERY, process, program_of(process), user))
+            found = SocketListener(protocol == _EVERY, process, program_of(process), user)
+            if process is None or found not in sockets:
+                sockets.append(found)
     return sockets
 
 

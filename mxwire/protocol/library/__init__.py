@@ -5,5 +5,6 @@ packets.
 ``local_path.py`` and ``local_send.py`` the messages within a host. ``inbound.py`` receives: a packet in order is
 handled, an early one is stored, a duplicate is dropped. ``matching.py`` finds the receive for a message; ``receive.py``
 has the states of a receive, from posting to completion or cancellation. ``outbound.py`` transmits, ``reliability.py``
-retransmits and acknowledges, and ``connect.py`` connects. ``layered_table.py`` holds requests and posted receives.
+retransmits, acknowledges and compares sequence numbers, and ``connect.py`` connects. ``layered_table.py`` holds
+requests and posted receives.
 """
