@@ -31,8 +31,8 @@ class Link(Protocol):
     """An Ethernet interface, or a substitute for one; frames are sent and received as batches.
 
     All links return only frames of their EtherType whose destination is ``address`` or broadcast, untagged, in the
-    order of their arrival (a :class:`QueueLink` in two orders). Not thread-safe, except that ``wake`` may be called from
-    anywhere.
+    order of their arrival (a :class:`QueueLink` in two orders). Not thread-safe, except that ``wake`` may be called
+    from anywhere.
     """
 
     @property

@@ -27,6 +27,7 @@ from mxwire.native import native
 RING_BYTES: Final = 16 << 20
 """Default ring size: more bytes than a busy host has in flight; a ring larger than the CPU cache is slower."""
 _ALWAYS_SET: Final = np.ones(1, np.uint64)
+_ALWAYS_SET_AT: Final = int(_ALWAYS_SET.ctypes.data)
 
 
 class Mode(StrEnum):
@@ -125,7 +126,7 @@ class PacketLink(RingSocket):
         other processes of this host would otherwise fill the queue.
         """
         if self._queue is not None and (self.awaited or self._queue_has_more):
-            return _ALWAYS_SET.ctypes.data
+            return _ALWAYS_SET_AT
         return self._ring.next_word if isinstance(self._ring, SlotRing) else 0
 
     @property

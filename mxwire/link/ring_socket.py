@@ -95,7 +95,7 @@ class RingSocket:
         frames = ring.take_short()
         # A host that sleeps was perhaps woken by a frame of the queue that no pull awaits. An empty list: the ring has
         # frames for ``receive`` alone, and those of the queue must not delay them.
-        if self._take_queued is not None and frames != [] and (self.awaited or not self.spin):
+        if self._take_queued is not None and frames != [] and (self.awaited or not (frames or self.spin)):
             queued = self._take_queued()
             self._queue_has_more = queued is not None and len(queued) == FEW
             if queued is not None:
