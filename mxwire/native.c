@@ -9,7 +9,6 @@
  *   address_of      _array_address (protocol/arguments.py)
  *   is_flat         _is_flat_view (protocol/arguments.py)
  *   store           _assign_slice (protocol/arguments.py)
- *   FrameReader     FrameReader (link/frame_queue.py)
  *   send_frames     the loop of FrameSender.send_few (link/sender.py)
  *   RecordWriter    RecordWriter (link/record_ring.py)
  *   RecordReader    RecordReader (link/record_ring.py)
@@ -589,156 +588,6 @@ static PyTypeObject SlotReaderType = {
     .tp_dealloc = (destructor)SlotReader_dealloc,
     .tp_methods = SlotReader_methods,
     .tp_members = SlotReader_members,
-};
-
-/* FrameReader: the frames that a socket without a ring has queued */
-
-typedef struct {
-    PyObject_HEAD
-    int descriptor;
-    Py_ssize_t longest, few, cut;
-    /* Length of the longest frame so far, of which a run has many: such frames are received into the objects that are
-     * returned, and others are copied. */
-    Py_ssize_t usual;
-    PyObject **frames;
-    uint8_t *rests;
-    struct iovec (*pieces)[2];
-    struct mmsghdr *messages;
-} FrameReader;
-
-static int
-FrameReader_init(FrameReader *self, PyObject *arguments, PyObject *keywords)
-{
-    if (self->frames != NULL) {
-        PyErr_SetString(PyExc_TypeError, "FrameReader is made once");
-        return -1;
-    }
-    if (!no_keywords("FrameReader", keywords) ||
-        !PyArg_ParseTuple(arguments, "inn", &self->descriptor, &self->longest, &self->few))
-        return -1;
-    if (self->longest < 1 || self->longest > 1 << 20 || self->few < 1 || self->few > SLOTS_AT_ONCE) {
-        PyErr_SetString(PyExc_ValueError, "the frames are too short or too long, or too many at once");
-        return -1;
-    }
-    self->usual = 1;
-    size_t few = (size_t)self->few;
-    self->frames = PyMem_Calloc(few, sizeof *self->frames);
-    self->rests = PyMem_Malloc(few * (size_t)self->longest);
-    self->pieces = PyMem_Calloc(few, sizeof *self->pieces);
-    self->messages = PyMem_Calloc(few, sizeof *self->messages);
-    if (self->frames == NULL || self->rests == NULL || self->pieces == NULL || self->messages == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (size_t each = 0; each < few; each++)
-        self->messages[each].msg_hdr = (struct msghdr){.msg_iov = self->pieces[each], .msg_iovlen = 2};
-    return 0;
-}
-
-static void
-FrameReader_dealloc(FrameReader *self)
-{
-    for (Py_ssize_t each = 0; self->frames != NULL && each < self->few; each++)
-        Py_CLEAR(self->frames[each]);
-    PyMem_Free(self->frames);
-    PyMem_Free(self->rests);
-    PyMem_Free(self->pieces);
-    PyMem_Free(self->messages);
-    Py_TYPE(self)->tp_free((PyObject *)self);
-}
-
-/* Make objects in place of those that were returned. */
-static int
-FrameReader_prepare(FrameReader *self)
-{
-    for (Py_ssize_t each = 0; each < self->few; each++) {
-        if (self->frames[each] != NULL)
-            continue;
-        self->frames[each] = PyBytes_FromStringAndSize(NULL, self->usual);
-        if (self->frames[each] == NULL)
-            return -1;
-        self->pieces[each][0] = (struct iovec){PyBytes_AS_STRING(self->frames[each]), (size_t)self->usual};
-        self->pieces[each][1] =
-            (struct iovec){self->rests + each * self->longest, (size_t)(self->longest - self->usual)};
-    }
-    return 0;
-}
-
-/* Return the frame that was received into a place. */
-static PyObject *
-FrameReader_frame(FrameReader *self, Py_ssize_t place, Py_ssize_t length)
-{
-    PyObject *frame = self->frames[place];
-    if (length == self->usual) {
-        self->frames[place] = NULL;
-        return frame;
-    }
-    if (length < self->usual)
-        return PyBytes_FromStringAndSize(PyBytes_AS_STRING(frame), length);
-    PyObject *whole = PyBytes_FromStringAndSize(NULL, length);
-    if (whole != NULL) {
-        memcpy(PyBytes_AS_STRING(whole), PyBytes_AS_STRING(frame), (size_t)self->usual);
-        memcpy(PyBytes_AS_STRING(whole) + self->usual, self->pieces[place][1].iov_base, (size_t)(length - self->usual));
-    }
-    return whole;
-}
-
-static PyObject *
-FrameReader_take(FrameReader *self, PyObject *Py_UNUSED(nothing))
-{
-    if (self->messages == NULL) {
-        PyErr_SetString(PyExc_TypeError, "the reader has no socket");
-        return NULL;
-    }
-    if (FrameReader_prepare(self) < 0)
-        return NULL;
-    int count = recvmmsg(self->descriptor, self->messages, (unsigned)self->few, MSG_DONTWAIT, NULL);
-    if (count <= 0)
-        Py_RETURN_NONE;
-    Py_ssize_t longest = self->usual;
-    PyObject *found = PyList_New(0);
-    for (int each = 0; found != NULL && each < count; each++) {
-        if (self->messages[each].msg_hdr.msg_flags & MSG_TRUNC) {
-            self->cut++;
-            continue;
-        }
-        Py_ssize_t length = (Py_ssize_t)self->messages[each].msg_len;
-        PyObject *frame = FrameReader_frame(self, each, length);
-        if (frame == NULL || PyList_Append(found, frame) < 0)
-            Py_CLEAR(found);
-        Py_XDECREF(frame);
-        longest = length > longest ? length : longest;
-    }
-    if (longest > self->usual) {
-        self->usual = longest;
-        for (Py_ssize_t each = 0; each < self->few; each++)
-            Py_CLEAR(self->frames[each]);
-    }
-    if (found != NULL && PyList_GET_SIZE(found) == 0) {
-        Py_DECREF(found);
-        Py_RETURN_NONE;
-    }
-    return found;
-}
-
-static PyMethodDef FrameReader_methods[] = {
-    {"take", (PyCFunction)FrameReader_take, METH_NOARGS, "Take the next frames; None if there are none."},
-    {NULL},
-};
-static PyMemberDef FrameReader_members[] = {
-    {"cut", T_PYSSIZET, offsetof(FrameReader, cut), 0, "Number of frames that were too long, and are lost."},
-    {NULL},
-};
-static PyTypeObject FrameReaderType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "mxwire._native.FrameReader",
-    .tp_basicsize = sizeof(FrameReader),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = PyType_GenericNew,
-    .tp_init = (initproc)FrameReader_init,
-    .tp_dealloc = (destructor)FrameReader_dealloc,
-    .tp_methods = FrameReader_methods,
-    .tp_members = FrameReader_members,
 };
 
 /* GatheredFrame: a header, and data that stays in the memory of the application until the kernel copies it */
@@ -1487,7 +1336,7 @@ PyInit__native(void)
     if (invalid_record == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
-    PyTypeObject *types[] = {&StructType, &LockType, &SlotReaderType, &FrameReaderType, &RecordWriterType, &RecordReaderType,
+    PyTypeObject *types[] = {&StructType, &LockType, &SlotReaderType, &RecordWriterType, &RecordReaderType,
                              &RunFormType, &GatheredFrameType};
     for (size_t each = 0; module != NULL && each < sizeof types / sizeof *types; each++)
         if (PyModule_AddType(module, types[each]) < 0)

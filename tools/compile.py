@@ -41,7 +41,6 @@ COMPILED = (
     "link/ring.py",
     "link/ring_v2.py",
     "link/ring_v3.py",
-    "link/frame_queue.py",
     "link/ring_socket.py",
     "link/sender.py",
     "link/packet.py",

@@ -33,19 +33,14 @@ from mxwire.host.state import host_state
 from mxwire.host.state_socket import StateServer
 from mxwire.host.tokens import MemoryTokens
 from mxwire.link import Link, LinkKind, open_link
-from mxwire.link.packet_filter import Mark
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.agent.progress import AgentProgress, agent_progress
 from mxwire.protocol.agent.records import ANY_ENDPOINT, AgentRefusalError
 from mxwire.protocol.library.endpoint import EndpointOptions
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
-from mxwire.wire.enums import PacketType
-from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.numbers import NO_PEER_INDEX
 
-_REPLIES = Mark(TYPE_OFFSET, PacketType.PULL_REPLY)
-"""Frames that arrive in long runs, for which links have a queue of their own."""
 _log = logging.getLogger(__name__)
 
 
@@ -95,7 +90,7 @@ def open_links(
         sharing = attachment = None
         if progress is None:
             for each in requested:
-                links.append(open_link(each, kind, spin=spin is True, queued=_REPLIES))
+                links.append(open_link(each, kind, spin=spin is True))
                 opened.callback(links[-1].close)
         if progress is not AgentProgress.MATCH:
             sharing = MachineSharing(requested)

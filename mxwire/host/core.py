@@ -34,7 +34,7 @@ from mxwire.host.errors import HostClosedError
 from mxwire.host.readiness import Readiness
 from mxwire.host.requests import Pending, Waiter
 from mxwire.host.section import ExclusiveSection
-from mxwire.link import FewLink, Link, QueueLink, RoomLink
+from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.protocol import EngineEndpoint, Event, Node, Status
@@ -130,8 +130,6 @@ class Core:
             outgoing.gathers = getattr(each, "gathers", False)
             if isinstance(each, RoomLink):
                 outgoing.room = each.room
-            if isinstance(each, QueueLink):
-                each.awaited = node.interfaces[number].timers.running
             self._numbered.append(_NumberedLink(number, each, outgoing))
         self._due: int | None = None
         self._due_known = False
@@ -281,9 +279,7 @@ class Core:
 
     def descriptors(self) -> list[int]:
         """Descriptors that are readable when a step has something to do."""
-        descriptors: list[int] = []
-        for each in self.links:
-            descriptors += each.descriptors() if isinstance(each, QueueLink) else (each.fileno(),)
+        descriptors = [each.fileno() for each in self.links]
         return descriptors if self.local is None else [*descriptors, self.local.fileno()]
 
     def must_be_open(self) -> None:

@@ -7,7 +7,6 @@ from enum import StrEnum
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.link.packet import Mode, PacketLink
-from mxwire.link.packet_filter import Mark
 from mxwire.link.xdp import XdpLink, XdpSendLink
 from mxwire.words import alternatives
 
@@ -30,10 +29,8 @@ def open_link(
     spin: bool = False,
     ethertype: int = ETHERTYPE_MXOE,
     promiscuous: bool = False,
-    queued: Mark | None = None,
 ) -> PacketLink | XdpLink:
-    """Open a link of a kind; if ``spin``, it polls without sleeping. The other arguments are those of the links;
-    ``queued`` has no effect on one of AF_XDP.
+    """Open a link of a kind; if ``spin``, it polls without sleeping. The other arguments are those of the links.
 
     Raises :class:`~mxwire.errors.MxwireError` for a kind that does not exist, and
     :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
@@ -44,4 +41,4 @@ def open_link(
     if kind == LinkKind.XDP:
         return XdpLink.open(interface, ethertype=ethertype, wait=wait, promiscuous=promiscuous)
     made = XdpSendLink if kind == LinkKind.XDP_SEND else PacketLink
-    return made.open(interface, ethertype=ethertype, mode=wait, promiscuous=promiscuous, queued=queued)
+    return made.open(interface, ethertype=ethertype, mode=wait, promiscuous=promiscuous)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ class LinkStatistics:
     sent: int = 0
     """Frames sent."""
     dropped: int = 0
-    """Frames that arrived and found the receive queue full, or were longer than the MTU when the link was opened."""
+    """Frames that arrived and found the receive queue full."""
     foreign: int = 0
     """Frames that arrived with another destination address or a VLAN tag."""
     refused: int = 0
@@ -31,8 +31,7 @@ class Link(Protocol):
     """An Ethernet interface, or a substitute for one; frames are sent and received as batches.
 
     All links return only frames of their EtherType whose destination is ``address`` or broadcast, untagged, in the
-    order of their arrival (a :class:`QueueLink` in two orders). Not thread-safe, except that ``wake`` may be called
-    from anywhere.
+    order of their arrival. Not thread-safe, except that ``wake`` may be called from anywhere.
     """
 
     @property
@@ -84,20 +83,6 @@ class FewLink(Protocol):
 
     def receive_few(self) -> list[bytes] | FrameBatch:
         """Receive as ``receive`` does without waiting; a few short frames are returned as copies."""
-
-
-@runtime_checkable
-class QueueLink(Protocol):
-    """A link that may receive frames of one kind through a queue of its own.
-
-    The order of their arrival is kept among them and among all others, but not between the two.
-    """
-
-    awaited: dict[Any, Any]
-    """Collection that is not empty while frames of that kind are awaited."""
-
-    def descriptors(self) -> tuple[int, ...]:
-        """Descriptors of which one is readable when ``receive`` would return frames."""
 
 
 @runtime_checkable

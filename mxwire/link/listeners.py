@@ -85,7 +85,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 def packet_sockets(index: int, ethertype: int, *, not_of: int | None = None) -> list[SocketListener]:
     """List the packet sockets that receive an EtherType on the interface with number ``index`` or on all interfaces,
-    except those of the user ``not_of``, one per process: a host has several.
+    except those of the user ``not_of``, one per process, which may have several hosts.
 
     Raises OSError if the kernel does not report them.
     """

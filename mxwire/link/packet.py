@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import socket
-from contextlib import ExitStack
 from enum import StrEnum
 from typing import Final, Self
 
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket, ring_v2, ring_v3
-from mxwire.link.frame_queue import FrameQueue
 from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.link.link import LinkStatistics
 from mxwire.link.ring import Arrivals, ReceiveRing
@@ -26,8 +24,6 @@ from mxwire.native import native
 
 RING_BYTES: Final = 16 << 20
 """Default ring size: more bytes than a busy host has in flight; a ring larger than the CPU cache is slower."""
-_ALWAYS_SET: Final = np.ones(1, np.uint64)
-_ALWAYS_SET_AT: Final = int(_ALWAYS_SET.ctypes.data)
 
 
 class Mode(StrEnum):
@@ -48,10 +44,8 @@ class PacketLink(RingSocket):
     Needs CAP_NET_RAW, and nothing else.
     """
 
-    def __init__(
-        self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing, queue: FrameQueue | None = None
-    ) -> None:
-        super().__init__(interface, opened, ring, queue)
+    def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
+        super().__init__(interface, opened, ring)
         self._sender = FrameSender(opened)
         self.gathers = native is not None
         """True if ``send_few`` also takes frames whose data is gathered from the memory of the application."""
@@ -66,36 +60,29 @@ class PacketLink(RingSocket):
         mode: Mode | str = Mode.SLEEP,
         ring_bytes: int = RING_BYTES,
         promiscuous: bool = False,
-        queued: packet_filter.Mark | None = None,
     ) -> Self:
         """Open a link on the interface of that name, in the network namespace of this thread.
 
         ``ring_bytes`` is the size of the receive queue. ``promiscuous`` returns frames for all destinations, for
-        callers that send from several addresses. Frames with the mark ``queued`` have a queue of their own
-        (``frame_queue.py``) if the process may have one, unless the link is ``promiscuous`` or its mode is bulk. An
-        interface that is down may be opened. Raises :class:`~mxwire.link.errors.LinkError` if there is no such
-        interface, if it is not Ethernet, and without permission.
+        callers that send from several addresses. An interface that is down may be opened. Raises
+        :class:`~mxwire.link.errors.LinkError` if there is no such interface, if it is not Ethernet, and without
+        permission.
         """
         mode = Mode(mode)
         found = read_interface(interface)
         version = ring_v3.VERSION if mode is Mode.BULK else ring_v2.VERSION
-        with ExitStack() as failed:
-            queue = None
-            if queued is not None and not promiscuous and mode is not Mode.BULK:
-                queue = FrameQueue.open(found, ethertype, queued, ring_bytes)
-            if queue is not None:
-                failed.callback(queue.close)
-            program = packet_filter.for_us(found.address, None if queue is None else queued)
-            opened = packet_socket.open_socket(found, version, packet_filter.EVERYTHING if promiscuous else program)
-            failed.callback(opened.close)
+        program = packet_filter.EVERYTHING if promiscuous else packet_filter.for_us(found.address)
+        opened = packet_socket.open_socket(found, version, program)
+        try:
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
             ring = BlockRing(opened, ring_bytes) if mode is Mode.BULK else SlotRing(opened, found.mtu, ring_bytes)
             packet_socket.enlarge_send_queue(opened)
             packet_socket.bind(opened, found, ethertype)
-            link = cls(found, opened, ring, queue)
-            # No error: the sockets now belong to the link, which closes them.
-            failed.pop_all()
+            link = cls(found, opened, ring)
+        except BaseException:
+            opened.close()
+            raise
         link.spin = math.inf if mode is Mode.SPIN else 0.0
         return link
 
@@ -121,12 +108,8 @@ class PacketLink(RingSocket):
     def next_word(self) -> int:
         """Address of a word whose lowest bit is set when the next frame has arrived, for callers that poll in C.
 
-        It changes with each ``receive``; 0 for a link that was opened for bulk. A queue has no such word, so the bit
-        is always set while frames of the queue are awaited, and while more of them are known to be left: those for
-        other processes of this host would otherwise fill the queue.
+        It changes with each ``receive``; 0 for a link that was opened for bulk.
         """
-        if self._queue is not None and (self.awaited or self._queue_has_more):
-            return _ALWAYS_SET_AT
         return self._ring.next_word if isinstance(self._ring, SlotRing) else 0
 
     @property

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from mxwire.ethernet import BROADCAST, HEADER_SIZE, VLAN_ETHERTYPES
 
-_LOAD_WORD, _LOAD_HALF, _LOAD_BYTE, _LOAD_LENGTH = 0x20, 0x28, 0x30, 0x80
-_JUMP_IF_EQUAL, _JUMP_IF_GREATER, _RETURN = 0x15, 0x25, 0x06
+_LOAD_WORD, _LOAD_HALF, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x28, 0x15, 0x06
 _PACKET_TYPE = 0xFFFFF000 + 4
 """Offset of the packet type: the kernel's view of the destination."""
 _VLAN_TAG_PRESENT = 0xFFFFF000 + 48
@@ -32,18 +31,10 @@ class FilterStep(NamedTuple):
     label: str = ""
 
 
-class Mark(NamedTuple):
-    """Byte of a frame by which frames of one kind are known."""
-
-    offset: int
-    value: int
-
-
-def for_us(address: bytes, mark: Mark | None = None, *, marked: bool = False) -> list[FilterStep]:
+def for_us(address: bytes) -> list[FilterStep]:
     """Build a filter that passes untagged frames to ``address`` or broadcast, and only the header of others.
 
-    The headers are counted as foreign frames; a frame that the filter refused would leave no trace. Of frames to this
-    host those with ``mark`` do not pass, or, if ``marked``, they alone pass and the headers do not.
+    The headers are counted as foreign frames; a frame that the filter refused would leave no trace.
 
     For sockets of a single EtherType the kernel removes a VLAN tag and does not store it. The only trace is that the
     packet type is that of a frame for another host, in spite of the address. A tag with VLAN 0 (priority only) leaves
@@ -51,8 +42,7 @@ def for_us(address: bytes, mark: Mark | None = None, *, marked: bool = False) ->
     """
     high, low = int.from_bytes(address[:4], "big"), int.from_bytes(address[4:], "big")
     ones_high, ones_low = int.from_bytes(BROADCAST[:4], "big"), int.from_bytes(BROADCAST[4:], "big")
-    local = "whole" if mark is None or marked else "local"
-    steps = [
+    return [
         FilterStep(_LOAD_WORD, _PACKET_TYPE),
         FilterStep(_JUMP_IF_EQUAL, _OTHER_HOST, equal="header"),
         FilterStep(_LOAD_WORD, _VLAN_TAG_PRESENT),
@@ -61,30 +51,11 @@ def for_us(address: bytes, mark: Mark | None = None, *, marked: bool = False) ->
         FilterStep(_JUMP_IF_EQUAL, high, equal="unicast"),
         FilterStep(_JUMP_IF_EQUAL, ones_high, other="header"),
         FilterStep(_LOAD_HALF, 4),
-        FilterStep(_JUMP_IF_EQUAL, ones_low, equal=local, other="header"),
+        FilterStep(_JUMP_IF_EQUAL, ones_low, equal="whole", other="header"),
         FilterStep(_LOAD_HALF, 4, label="unicast"),
-        FilterStep(_JUMP_IF_EQUAL, low, equal=local, other="header"),
-    ]
-    if mark is not None and marked:
-        # Before all other checks, since most frames that are offered to the queue are not for it.
-        steps = [*_check(mark, "header"), *steps]
-    elif mark is not None:
-        steps += [*_check(mark, "whole"), FilterStep(_RETURN, 0)]
-    return [
-        *steps,
+        FilterStep(_JUMP_IF_EQUAL, low, equal="whole", other="header"),
+        FilterStep(_RETURN, HEADER_SIZE, label="header"),
         FilterStep(_RETURN, WHOLE, label="whole"),
-        FilterStep(_RETURN, 0 if marked else HEADER_SIZE, label="header"),
-    ]
-
-
-def _check(mark: Mark, other: str) -> list[FilterStep]:
-    """Continue for frames with a mark, and jump to the label ``other`` for those without it."""
-    return [
-        # A byte beyond the end of a frame must not be loaded: the kernel would refuse the frame.
-        FilterStep(_LOAD_LENGTH, 0, label="local"),
-        FilterStep(_JUMP_IF_GREATER, mark.offset, other=other),
-        FilterStep(_LOAD_BYTE, mark.offset),
-        FilterStep(_JUMP_IF_EQUAL, mark.value, other=other),
     ]
 
 

@@ -19,7 +19,6 @@ _ADD_MEMBERSHIP, _STATISTICS, _VERSION, _RESERVE = 1, 6, 10, 12
 _PROMISCUOUS = 1
 _SEND_BUFFER, _SEND_BUFFER_FORCE = socket.SO_SNDBUF, 32
 _SEND_BUFFER_BYTES = 8 << 20
-_RECEIVE_BUFFER_FORCE = 33
 
 
 def open_socket(
@@ -58,19 +57,6 @@ def enlarge_send_queue(opened: socket.socket) -> None:
         opened.setsockopt(socket.SOL_SOCKET, _SEND_BUFFER_FORCE, _SEND_BUFFER_BYTES)
     except PermissionError:
         opened.setsockopt(socket.SOL_SOCKET, _SEND_BUFFER, _SEND_BUFFER_BYTES)
-
-
-def enlarge_receive_queue(opened: socket.socket, count: int) -> bool:
-    """Enlarge the receive queue to ``count`` bytes; return False if that is refused.
-
-    Without CAP_NET_ADMIN the limit is that of the system (``net.core.rmem_max``).
-    """
-    try:
-        opened.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, count)
-    except PermissionError:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, count)
-    # The kernel doubles the number for the memory of its own structures.
-    return opened.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= 2 * count
 
 
 def reserve_headroom(opened: socket.socket, count: int) -> None:

@@ -6,15 +6,13 @@ import math
 import select
 import socket
 import time
-from collections.abc import Callable
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket
 from mxwire.link.errors import LinkError
-from mxwire.link.frame_queue import FEW, FrameQueue
 from mxwire.link.interface import NetworkInterface, exists
 from mxwire.link.ring import Arrivals, ReceiveRing
 from mxwire.link.wakeup import Wakeup
@@ -37,9 +35,7 @@ class RingSocket:
     opened. It continues after the interface was down.
     """
 
-    def __init__(
-        self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing, queue: FrameQueue | None = None
-    ) -> None:
+    def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
         self.name = interface.name
         """Name of the interface."""
         self.address = interface.address
@@ -49,18 +45,10 @@ class RingSocket:
         self._index = interface.index
         self._socket = opened
         self._ring = ring
-        self._queue = queue
-        self._queue_first = False
-        self._queue_has_more = False
-        """True if the last frames taken from the queue were as many as are taken at once."""
-        self._take_queued: Callable[[], list[bytes] | None] | None = None if queue is None else queue.take
-        self.awaited: dict[Any, Any] = {}
-        """Collection that is not empty while frames of the queue are awaited."""
-        self._either: select.epoll | None = None
         self._wakeup = Wakeup()
         self._waiting = select.poll()
-        for descriptor in (*self.descriptors(), self._wakeup.fileno()):
-            self._waiting.register(descriptor, select.POLLIN)
+        self._waiting.register(opened.fileno(), select.POLLIN)
+        self._waiting.register(self._wakeup.fileno(), select.POLLIN)
         self._closed = False
         self._down = not interface.up
         self._reports_removal = True
@@ -93,13 +81,6 @@ class RingSocket:
         ring = self._ring
         ring.release()
         frames = ring.take_short()
-        # A host that sleeps was perhaps woken by a frame of the queue that no pull awaits. An empty list: the ring has
-        # frames for ``receive`` alone, and those of the queue must not delay them.
-        if self._take_queued is not None and frames != [] and (self.awaited or not (frames or self.spin)):
-            queued = self._take_queued()
-            self._queue_has_more = queued is not None and len(queued) == FEW
-            if queued is not None:
-                frames = frames + queued if frames else queued
         if frames:
             self._down = False
             self._received += len(frames)
@@ -153,25 +134,6 @@ class RingSocket:
             raise LinkError(f"{self.name}: the interface is gone")
 
     def _take(self) -> FrameBatch | None:
-        if self._queue is None:
-            return self._take_ring()
-        # In turns, so that neither frames of the ring nor those of the queue wait for the end of the others.
-        self._queue_first = not self._queue_first
-        if self._queue_first:
-            return self._take_queue() or self._take_ring()
-        return self._take_ring() or self._take_queue()
-
-    def _take_queue(self) -> FrameBatch | None:
-        frames = None if self._take_queued is None else self._take_queued()
-        self._queue_has_more = frames is not None and len(frames) == FEW
-        if frames is None:
-            return None
-        self._down = False
-        first = self._received + 1
-        self._received += len(frames)
-        return FrameBatch.from_frames(frames, [time.time_ns()] * len(frames), first_number=first)
-
-    def _take_ring(self) -> FrameBatch | None:
         while (arrivals := self._ring.take()) is not None:
             if not arrivals.plain:
                 arrivals = self._sift(arrivals)
@@ -204,27 +166,13 @@ class RingSocket:
     def fileno(self) -> int:
         """Descriptor that is readable when ``receive`` would return frames; -1 once closed.
 
-        It is the socket itself: an epoll around it would cost kernel time for each frame, received or sent. Only a link
-        with a queue needs one, from the first call.
+        It is the socket itself: an epoll around it would cost kernel time for each frame, received or sent.
         """
-        if self._closed or self._queue is None:
-            return -1 if self._closed else self._socket.fileno()
-        if self._either is None:
-            self._either = select.epoll()
-            for descriptor in self.descriptors():
-                self._either.register(descriptor, select.EPOLLIN)
-        return self._either.fileno()
-
-    def descriptors(self) -> tuple[int, ...]:
-        """Descriptors of which one is readable when ``receive`` would return frames."""
-        own = self._socket.fileno()
-        return (own,) if self._queue is None else (own, self._queue.socket.fileno())
+        return -1 if self._closed else self._socket.fileno()
 
     def _count_drops(self) -> None:
         if not self._closed:
             self._dropped += packet_socket.take_drops(self._socket)
-            if self._queue is not None:
-                self._dropped += self._queue.take_drops()
 
     def close(self) -> None:
         """Release everything; closing it again does nothing.
@@ -244,10 +192,6 @@ class RingSocket:
         # Before the socket, which the mapping refers to as well.
         self._ring.close()
         self._socket.close()
-        if self._queue is not None:
-            self._queue.close()
-        if self._either is not None:
-            self._either.close()
 
     def __enter__(self) -> Self:
         """Return self."""

@@ -51,7 +51,6 @@ from mxwire.link.bpf import BpfAttachment, BpfMap, BpfProgram, MapKind, Unsuppor
 from mxwire.link.bpf_code import XdpAction, give
 from mxwire.link.errors import LinkError
 from mxwire.link.ethtool import read_hardware
-from mxwire.link.frame_queue import FrameQueue
 from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.link.link import LinkStatistics
 from mxwire.link.packet import Mode, PacketLink
@@ -420,10 +419,8 @@ class XdpSendLink(PacketLink):
     is taken by another AF_XDP socket is refused.
     """
 
-    def __init__(
-        self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing, queue: FrameQueue | None = None
-    ) -> None:
-        super().__init__(interface, opened, ring, queue)
+    def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
+        super().__init__(interface, opened, ring)
         # In zero-copy mode, batches cannot be built in place, and a driver may stop receiving on the queue.
         self._batches = XdpSender.open(interface.name, copying=True)
         self._built: NDArray[np.uint8] | None = None

@@ -7,7 +7,6 @@ import mmap
 import socket
 import struct
 import threading
-from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 from mxwire.errors import InvalidRecordError
 from mxwire.link import record_ring, ring_v2
-from mxwire.link.frame_queue import FEW, FrameReader
 from mxwire.link.ring import SHORT, USER, VLAN_VALID
 from mxwire.protocol.arguments import _array_address, _assign_slice, _is_flat_view
 from mxwire.protocol.card.replies import REPLY_PARTS
@@ -193,40 +191,6 @@ def test_frames_are_taken_from_slots_as_in_python(native, steps):
             memory[start + MAC : start + MAC + length] = bytes([place]) * length
             NOTE.pack_into(memory, start, USER | flags, length + cut, length, MAC)
         place = (place + 1) % SLOTS
-
-
-QUEUED = st.lists(st.one_of(st.just("take"), st.binary(min_size=1, max_size=70)), max_size=80)
-
-
-@pytest.mark.interpreted("compares with the reader in Python")
-@given(steps=QUEUED, longest=st.integers(1, 64))
-def test_frames_are_taken_from_a_queue_as_in_python(native, steps, longest):
-    with ExitStack() as stack:
-        pairs = [
-            [stack.enter_context(each) for each in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)] for _ in "12"
-        ]
-        readers = FrameReader(pairs[0][1], longest), native.FrameReader(pairs[1][1].fileno(), longest, FEW)
-        for step in [*steps, "take", "take"]:
-            if step != "take":
-                for one, _ in pairs:
-                    with suppress(BlockingIOError):
-                        one.send(step, socket.MSG_DONTWAIT)
-                continue
-            found = [each.take() for each in readers]
-            assert found[0] == found[1]
-            assert readers[0].cut == readers[1].cut
-
-
-def test_a_reader_of_a_queue_refuses_lengths_and_counts_out_of_range(native):
-    for longest, few in ((0, 1), (1 << 21, 1), (9, 0), (9, 257)):
-        with pytest.raises(ValueError, match="too"):
-            native.FrameReader(0, longest, few)
-    with pytest.raises(TypeError):
-        native.FrameReader.__new__(native.FrameReader).take()
-    reader = native.FrameReader(-1, 100, 4)
-    assert reader.take() is None
-    with pytest.raises(TypeError, match="once"):
-        reader.__init__(-1, 100, 4)
 
 
 def test_frames_are_sent_up_to_the_first_that_is_refused(native):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
-import math
 import select
 import shutil
 import socket
@@ -13,7 +11,6 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,28 +19,15 @@ import numpy as np
 import pytest
 
 from mxwire.frames import FrameBatch
-from mxwire.host import Host
-from mxwire.link import (
-    LinkError,
-    LinkStatistics,
-    MemoryLink,
-    Mode,
-    PacketLink,
-    XdpLink,
-    memory_pair,
-    packet_socket,
-)
+from mxwire.link import LinkError, LinkStatistics, MemoryLink, Mode, PacketLink, XdpLink, memory_pair
 from mxwire.link.backoff import SendBackoff
 from mxwire.link.bpf import XdpMode
-from mxwire.link.packet_filter import Mark
 from mxwire.link.packet_socket import SOL_PACKET
 from mxwire.link.ring import ReceiveRing
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import FEW
 from mxwire.link.sendmmsg import BatchSender
-from mxwire.wire.enums import PacketType
-from mxwire.wire.layout import TYPE_OFFSET
 from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 from tests.waiting import until
 
@@ -56,17 +40,11 @@ from .namespaces import Laboratory, Namespace, Port, as_nobody
 
 __all__ = ["cable", "jumbo_cable", "own_cable"]
 
-ZERO = Mark(14, 0)
-"""The first byte after the header of most frames here."""
-QUEUED = "queued"
-"""A link that sleeps and receives frames with ``ZERO`` through a queue."""
-MODES = [*Mode, QUEUED, XdpMode.GENERIC, XdpMode.NATIVE]
+MODES = [*Mode, XdpMode.GENERIC, XdpMode.NATIVE]
 Pair = tuple[AnyLink, AnyLink]
 
 
-def opened(port: Port, mode: Mode | XdpMode | str = Mode.SLEEP, **options: object) -> AnyLink:
-    if mode == QUEUED:
-        mode, options = Mode.SLEEP, {"queued": ZERO, **options}
+def opened(port: Port, mode: Mode | XdpMode = Mode.SLEEP, **options: object) -> AnyLink:
     if isinstance(mode, XdpMode) and (why_not := bpf.missing()):
         pytest.skip(why_not)
     return open_link(port, XdpLink if isinstance(mode, XdpMode) else PacketLink, mode=mode, **options)
@@ -93,10 +71,6 @@ links = linked("cable")
 jumbo_links = linked("jumbo_cable")
 own_links = linked("own_cable")
 links_of_every_kind = linked("cable", "memory")
-
-
-def has_queue(link: AnyLink) -> bool:
-    return getattr(link, "_queue", None) is not None
 
 
 def readable(link: AnyLink, wait: float = 0.0) -> bool:
@@ -146,13 +120,7 @@ def test_frames_of_all_lengths_arrive_whole(jumbo_links: Pair, seed: int) -> Non
     lengths = [60, 9014, 14, 1514, *random.integers(14, 9015, 150).tolist(), *[4136] * 40, *[60, 9014] * 20]
     sent = [frame(other.address, one.address, payload=random.bytes(length - 14)) for length in lengths]
     assert one.send(batch(sent)) == len(sent)
-    received = receive(other, len(sent))
-    if has_queue(other):
-        in_queue = [each for each in sent if each[14:15] == b"\0"]
-        assert [each for each in received if each[14:15] == b"\0"] == in_queue
-        received = [each for each in received if each not in in_queue]
-        sent = [each for each in sent if each not in in_queue]
-    assert received == sent
+    assert receive(other, len(sent)) == sent
 
 
 @pytest.mark.parametrize("count", [2, 40])
@@ -375,158 +343,6 @@ def test_a_frame_longer_than_the_mtu_was_is_dropped_not_cut(own_cable: tuple[Por
         assert other.statistics() == LinkStatistics(received=1, dropped=1)
 
 
-def queues(link: Any) -> tuple[list[bytes], list[bytes]]:
-    """The frames that wait in the queue and in the ring of a link."""
-    return link._queue.take() or [], link._ring.take_short() or []
-
-
-def test_only_marked_frames_to_this_host_are_queued(cable: tuple[Port, Port]) -> None:
-    marked, other_type, short = (frame(cable[1].address, payload=each) for each in (b"\0", b"\1", b""))
-    broadcast = frame(BROADCAST, payload=b"\0")
-    with opened(cable[1], QUEUED) as link, raw_socket(cable[0]) as raw:
-        for each in (frame(b"\x02" * 6), tagged(link.address), broadcast, marked, other_type, short, marked):
-            raw.send(each)
-        assert queues(link) == ([broadcast, marked, marked], [])
-        for each in (broadcast, marked):
-            raw.send(each)
-        assert sorted(receive(link, 4)) == sorted([broadcast, marked, other_type, short])
-        assert link.statistics() == LinkStatistics(received=4, foreign=2)
-
-
-def test_a_queue_stays_the_same_socket_when_the_interface_was_down(own_cable: tuple[Port, Port]) -> None:
-    with opened(own_cable[1], QUEUED) as link, raw_socket(own_cable[0]) as raw:
-        for _ in range(3):
-            own_cable[1].down()
-            assert len(link.receive(0.01)) == 0
-            own_cable[1].up()
-            found: tuple[list[bytes], list[bytes]] = [], []
-
-            def arrived(found: tuple[list[bytes], list[bytes]] = found) -> bool:
-                for first in (0, 1):
-                    raw.send(frame(link.address, payload=bytes([first]) * 46))
-                for all_of, more in zip(found, queues(link), strict=True):
-                    all_of.extend(more)
-                return all(found)
-
-            until(arrived)
-            assert [{each[14] for each in some} for some in found] == [{0}, {1}]
-
-
-def test_a_link_that_polls_takes_frames_of_the_queue_while_they_are_awaited(cable: tuple[Port, Port]) -> None:
-    with opened(cable[1], Mode.SPIN, queued=ZERO) as link, opened(cable[0]) as one:
-        awaited = link.awaited
-        link._next_check = math.inf
-        assert not link.receive_few()
-        sent, control = numbered(link.address, 3), frame(link.address, payload=b"\1" * 46)
-        word = link.next_word
-        assert word and not ctypes.c_uint8.from_address(word).value & 1
-        assert one.send(batch([*sent, control])) == 4
-        assert link.receive_few() == [control]
-        assert not link.receive_few()
-        awaited["replies"] = None
-        assert ctypes.c_uint8.from_address(link.next_word).value & 1
-        assert one.send(batch([control])) == 1
-        assert link.receive_few() == [control, *sent]
-        assert one.send(batch(sent)) == 3
-        awaited.clear()
-        assert not link.receive_few()
-        link._next_check = 0.0
-        assert contents(link.receive_few()) == sent
-        assert link.statistics() == LinkStatistics(received=8)
-
-
-def test_frames_that_a_full_queue_loses_are_counted(cable: tuple[Port, Port]) -> None:
-    with opened(cable[0]) as one, opened(cable[1], QUEUED, ring_bytes=1 << 20) as other:
-        sent = numbered(other.address, 8000, 300)
-        assert one.send(batch(sent)) == 8000
-        received = receive(other, 8000, wait=0.1)
-        assert 0 < len(received) < 8000 and received == sent[: len(received)]
-        assert other.statistics() == LinkStatistics(received=len(received), dropped=8000 - len(received))
-
-
-def test_no_frame_waits_for_the_end_of_the_others(cable: tuple[Port, Port]) -> None:
-    with opened(cable[0]) as one, opened(cable[1], QUEUED) as other:
-        control = [frame(other.address, payload=b"\1" * 46)] * 300
-        one.send(batch(numbered(other.address, 300)))
-        one.send(batch(control))
-        firsts = [int(other.receive(LONG).frame(0)[14]) for _ in range(2)]
-        assert set(firsts) == {0, 1}
-
-
-def test_single_frames_of_the_ring_do_not_wait_for_the_queue_behind_a_foreign_one(cable: tuple[Port, Port]) -> None:
-    with opened(cable[1], QUEUED) as link, raw_socket(cable[0]) as raw:
-        control = frame(link.address, payload=b"\1" * 46)
-        for each in (frame(b"\x02" * 6), control, *numbered(link.address, 300)):
-            raw.send(each)
-        found = [
-            contents(each) if isinstance(each, FrameBatch) else each
-            for each in (link.receive_few(), link.receive_few())
-        ]
-        assert [control] in found and len(found[0]) + len(found[1]) > 2
-
-
-def test_a_caller_that_polls_a_word_empties_a_queue_that_it_does_not_await(cable: tuple[Port, Port]) -> None:
-    with opened(cable[1], QUEUED) as link, opened(cable[0]) as one:
-        sent = numbered(link.address, 300)
-        assert one.send(batch(sent)) == 300
-        found = link.receive_few()
-        while ctypes.c_uint8.from_address(link.next_word).value & 1:
-            found += link.receive_few()
-        assert found == sent
-
-
-def test_a_failed_link_closes_its_queue(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
-    opening, made = packet_socket.open_socket, []
-
-    def once(*arguments: Any) -> socket.socket:
-        if made:
-            raise LinkError("no more sockets")
-        made.append(opening(*arguments))
-        return made[0]
-
-    monkeypatch.setattr(packet_socket, "open_socket", once)
-    with pytest.raises(LinkError, match="no more sockets"):
-        opened(cable[1], QUEUED)
-    assert made[0].fileno() == -1
-
-
-def test_a_link_has_no_queue_if_it_may_not(cable: tuple[Port, Port], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packet_socket, "enlarge_receive_queue", lambda *_: False)
-    before = descriptors()
-    with opened(cable[0]) as one, opened(cable[1], QUEUED) as other:
-        assert not has_queue(other) and len(other.descriptors()) == 1
-        sent = numbered(other.address, 30)
-        one.send(batch(sent))
-        assert receive(other, 30) == sent
-    assert descriptors() == before
-
-
-@pytest.mark.parametrize("spin", [True, False])
-def test_a_host_receives_replies_through_the_queue(cable: tuple[Port, Port], spin: bool) -> None:
-    with ExitStack() as stack:
-        hosts = []
-        for port, name in zip(cable, ("alpha", "beta"), strict=True):
-            with port.namespace.inside():
-                hosts.append(stack.enter_context(Host.open(port.interface, name=name, dialect="omx:1500", spin=spin)))
-        one, other = (each.open_endpoint(0) for each in hosts)
-        link: Any = hosts[1].core.links[0]
-        queued: list[bytes] = []
-        take = link._take_queued
-
-        def recorded() -> list[bytes] | None:
-            frames: list[bytes] | None = take()
-            queued.extend(frames or [])
-            return frames
-
-        link._take_queued = recorded
-        data = bytes(range(256)) * 2000
-        receiving = other.ireceive(maximum=len(data))
-        one.isend(one.connect("beta:0"), data)
-        assert bytes(other.wait(receiving, LONG).data) == data
-        assert len(queued) > len(data) // 1500 and {each[TYPE_OFFSET] for each in queued} == {PacketType.PULL_REPLY}
-        assert link.awaited == {}
-
-
 def test_waiting_ends_when_a_frame_comes(links_of_every_kind: Pair) -> None:
     one, other = links_of_every_kind
     sent = numbered(other.address, 1)
@@ -709,7 +525,7 @@ def mappings() -> int:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_closing_gives_everything_back(cable: tuple[Port, Port], mode: Mode | str) -> None:
+def test_closing_gives_everything_back(cable: tuple[Port, Port], mode: Mode) -> None:
     before = descriptors(), mappings()
     for _ in range(3):
         link = opened(cable[0], mode=mode)

@@ -122,7 +122,7 @@ EXPORTED mx_return_t mx__arm(mx_endpoint_t handle, uint32_t *idle)
     if (*idle)
         set_timer(endpoint, due);
     /* The descriptors of a host that has ended are always readable. */
-    for (int place = 0; mxw_shared.ended && place < MXW_DESCRIPTORS; place++)
+    for (int place = 0; mxw_shared.ended && place < MXW_LINKS + 1; place++)
         epoll_ctl(endpoint->descriptor, EPOLL_CTL_DEL, (int)mxw_shared.descriptor[place], NULL);
     pthread_mutex_unlock(&mxw_lock);
     return MX_SUCCESS;

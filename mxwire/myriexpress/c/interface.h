@@ -3,7 +3,6 @@
 #define MXW_RECORDS 1024
 #define MXW_ENDPOINTS 256
 #define MXW_LINKS 16
-#define MXW_DESCRIPTORS 33
 #define MXW_CHANNELS 64
 #define MXW_OK 1000
 #define MXW_ENDED 2000
@@ -32,7 +31,7 @@ struct mxw_shared {
     uint64_t word[MXW_LINKS];            /* per link, address of the word whose lowest bit announces a frame; 0: none */
     uint64_t produced[MXW_CHANNELS];     /* per channel, address of its producer's position */
     uint64_t consumed[MXW_CHANNELS];     /* per channel, the consumer's position */
-    uint64_t descriptor[MXW_DESCRIPTORS];
+    uint64_t descriptor[MXW_LINKS + 1];
     uint64_t unexpected[MXW_ENDPOINTS];  /* unexpected messages per endpoint */
     struct mxw_record records[MXW_RECORDS];
 };

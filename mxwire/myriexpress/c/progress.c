@@ -119,12 +119,10 @@ void mxw_hand_over(void)
     pthread_mutex_unlock(&mxw_lock);
 }
 
-_Static_assert(MXW_DESCRIPTORS == 2 * MXW_LINKS + 1, "at most two descriptors per link, and one of all channels");
-
 /* Sleep until a frame arrives, the engine is due, or event is signalled; at most longest ns. Return 1 after a signal. */
 static int sleep_for_frames(int event, uint64_t longest)
 {
-    struct pollfd ready[MXW_DESCRIPTORS + 1];
+    struct pollfd ready[MXW_LINKS + 2];
     nfds_t count = 0;
     ready[count].fd = event;
     ready[count++].events = POLLIN;

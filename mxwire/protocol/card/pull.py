@@ -491,35 +491,34 @@ class PullTimers:
         self._profile = profile
         self._heap: list[tuple[int, int, PullTransfer]] = []
         self._order = 0
-        self.running: dict[PullTransfer, None] = {}
-        """The running pulls, orphans included."""
+        self._live: dict[PullTransfer, None] = {}
 
     def __len__(self) -> int:
         """Number of running pulls, orphans included."""
-        return len(self.running)
+        return len(self._live)
 
     def __iter__(self) -> Iterator[PullTransfer]:
         """Iterate over the running pulls, in the order of their start."""
-        return iter(self.running)
+        return iter(self._live)
 
     def watch(self, pull: PullTransfer) -> None:
         """Watch the timer of a pull until :meth:`forget`."""
-        self.running[pull] = None
+        self._live[pull] = None
         self._push(pull)
 
     def forget(self, pull: PullTransfer) -> None:
         """Stop watching a pull that has ended; its heap entry is removed when it is due."""
-        self.running.pop(pull, None)
+        self._live.pop(pull, None)
 
     def deadline(self) -> int | None:
         """Time at which the next timer expires, in ns; None without a pull."""
         heap = self._heap
         while heap:
             deadline, _, pull = heap[0]
-            if pull in self.running and pull.deadline == deadline:
+            if pull in self._live and pull.deadline == deadline:
                 return deadline
             heapq.heappop(heap)
-            if pull in self.running:
+            if pull in self._live:
                 self._push(pull)
         return None
 
