@@ -30,6 +30,8 @@ ETHERTYPE_MXOE: Final = 0x86DF
 VLAN_ETHERTYPES: Final = frozenset({0x8100, 0x88A8})
 """EtherTypes of VLAN tags, which precede the EtherType of the frame itself."""
 BROADCAST: Final = b"\xff" * ADDRESS_SIZE
+GROUP_BIT: Final = 1 << 40
+"""The bit of a broadcast or multicast address, in the integer of an address."""
 
 _MAC: Final = re.compile(
     r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}|[0-9a-f]{4}(\.?)[0-9a-f]{4}\2[0-9a-f]{4}", re.IGNORECASE

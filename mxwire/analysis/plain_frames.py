@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mxwire.ethernet import SHORTEST_FRAME
 from mxwire.rules.handshakes import PlainConnects
-from mxwire.rules.plain_run import HOST_BITS, LARGEST, LIBACK, PlainFrames
+from mxwire.rules.plain_run import LARGEST, LIBACK, PlainFrames, lanes_of
 from mxwire.wire.checks import Reason
 from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
@@ -85,8 +85,8 @@ def _lanes(decoded: DecodedBatch, block: LayoutBlock, which: Any) -> tuple[NDArr
     place, assignment = block.place[which], decoded.assignment
     source, destination = (each[place].astype(np.int64) for each in (assignment.source, assignment.destination))
     sender, receiver = (block[each][which].astype(np.int64) for each in ("src_endpoint", "dst_endpoint"))
-    lane = (source << HOST_BITS | destination) << 16 | sender << 8 | receiver
-    return sender << 8 | receiver, lane, (destination << HOST_BITS | source) << 16 | receiver << 8 | sender
+    ends = sender << 8 | receiver
+    return ends, lanes_of(source, destination, ends), lanes_of(destination, source, receiver << 8 | sender)
 
 
 def _columns(decoded: DecodedBatch, block: LayoutBlock) -> tuple[NDArray[Any], ...]:

@@ -46,7 +46,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.ethernet import HEADER_SIZE
+from mxwire.ethernet import HEADER_SIZE, VLAN_TAG_SIZE
 from mxwire.link.ring import RING_BYTES, SHORT, USER, VLAN_VALID, Arrivals, ReceiveRing, fence, map_ring, unmap
 from mxwire.native import native
 from mxwire.units import SECOND
@@ -71,7 +71,7 @@ _BLOCK_LIMIT: Final = 1 << 20
 
 def _slot_bytes(mtu: int) -> int:
     """Slot size in bytes: headroom and a frame of the MTU with a VLAN tag, in whole kilobytes."""
-    return -(-(_HEADROOM + HEADER_SIZE + 4 + mtu) // _SLOT_UNIT) * _SLOT_UNIT
+    return -(-(_HEADROOM + HEADER_SIZE + VLAN_TAG_SIZE + mtu) // _SLOT_UNIT) * _SLOT_UNIT
 
 
 def _block_bytes(slot: int) -> int:

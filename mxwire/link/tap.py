@@ -6,7 +6,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.ethernet import ETHERTYPE_MXOE, VLAN_TAG_SIZE
 from mxwire.link import packet_filter, packet_socket, ring_v3
 from mxwire.link.interface import read_interface
 from mxwire.link.link import LinkStatistics
@@ -14,8 +14,6 @@ from mxwire.link.ring import RING_BYTES, VLAN_TPID_VALID, Arrivals
 from mxwire.link.ring_socket import RingSocket
 from mxwire.link.ring_v3 import BlockRing
 
-_TAG: Final = 4
-"""Bytes of a VLAN tag."""
 _ADDRESSES: Final = 12
 _VLAN: Final = 0x8100
 
@@ -52,7 +50,7 @@ class Tap(RingSocket):
         opened = packet_socket.open_socket(found, ring_v3.VERSION, program)
         try:
             # Room to put a removed VLAN tag back before its frame, in place.
-            packet_socket.reserve_headroom(opened, _TAG)
+            packet_socket.reserve_headroom(opened, VLAN_TAG_SIZE)
             ring = BlockRing(opened, ring_bytes, retire=max(delay_ms, 1))
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
@@ -67,7 +65,7 @@ class Tap(RingSocket):
         """Restore the VLAN tags that the kernel has removed from frames."""
         for place in np.flatnonzero(arrivals.tagged).tolist():
             self._restore_tag(int(arrivals.header[place]), int(arrivals.offset[place]))
-        added = arrivals.tagged * _TAG
+        added = arrivals.tagged * VLAN_TAG_SIZE
         return arrivals._replace(
             offset=arrivals.offset - added,
             length=arrivals.length + added,
@@ -78,10 +76,10 @@ class Tap(RingSocket):
         note = self._ring.memory[header : header + ring_v3.NOTE.itemsize].view(ring_v3.NOTE)[0]
         protocol = int(note["tag_protocol"]) if int(note["status"]) & VLAN_TPID_VALID else _VLAN
         tag = protocol.to_bytes(2, "big") + int(note["tag"]).to_bytes(2, "big")
-        start = offset - _TAG
+        start = offset - VLAN_TAG_SIZE
         memory = self._ring.memory
         memory[start : start + _ADDRESSES] = memory[offset : offset + _ADDRESSES].copy()
-        memory[start + _ADDRESSES : start + _ADDRESSES + _TAG] = np.frombuffer(tag, np.uint8)
+        memory[start + _ADDRESSES : start + _ADDRESSES + VLAN_TAG_SIZE] = np.frombuffer(tag, np.uint8)
 
     def statistics(self) -> LinkStatistics:
         """Number of frames returned, and of frames that found the ring full."""

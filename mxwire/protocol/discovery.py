@@ -22,7 +22,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from mxwire.ethernet import BROADCAST
+from mxwire.ethernet import BROADCAST, GROUP_BIT
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.peers import PeerTable
@@ -37,8 +37,6 @@ _NIC_ID: Final = layout_of(RAW_OMXOED).by_name["nic_id_hi"].offset - layout_of(R
 _ANNOUNCED: Final = struct.Struct(">QI")
 """Packer of NIC id and serial of an announcement."""
 _LOW: Final = 0xFFFF_FFFF
-_GROUP: Final = 1 << 40
-"""The bit of a broadcast or multicast address, in the address as a number."""
 
 
 def announcement(address: bytes, serial: int) -> Announcement:
@@ -178,7 +176,7 @@ class Discovery(StateMachine):
         # The field has 64 bits, of which the upper 16 are 0 in every Ethernet address (behaviour, section 1).
         if nic == self._own or nic >> 48 or self._serials.get(nic) == serial:
             return
-        if (not nic or nic & _GROUP) and not self.profile.has(Defect.ANY_RAW_ANNOUNCES):
+        if (not nic or nic & GROUP_BIT) and not self.profile.has(Defect.ANY_RAW_ANNOUNCES):
             # No host has such an address, and name queries to a group would reach all hosts.
             return
         if not self._add(nic.to_bytes(6, "big")):

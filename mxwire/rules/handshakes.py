@@ -12,12 +12,13 @@ success.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.rules.plain_run import hosts_of
+from mxwire.ethernet import GROUP_BIT
+from mxwire.rules.plain_run import OrderedFrames, ends_of, hosts_of
 
 if TYPE_CHECKING:
     from mxwire.rules.judge import Judge
@@ -25,19 +26,14 @@ if TYPE_CHECKING:
     from mxwire.wire.codec import Codec
 
 _FRAMES: Final = 4
-_ENDPOINTS: Final = 0xFFFF
-_GROUP: Final = np.uint64(1 << 40)
-"""Bit of a group address."""
+_GROUP: Final = np.uint64(GROUP_BIT)
 _Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True, eq=False)
-class PlainConnects:
+class PlainConnects(OrderedFrames):
     """CONNECTs in order, with number 0, start 1 and success, that break no rule by themselves; shape (n,)."""
 
-    place: _Integers
-    time_ns: _Integers
-    number: _Integers
     destination: NDArray[np.uint64]
     lane: _Integers
     """A number of source, destination and endpoints (:attr:`~mxwire.rules.plain_run.PlainFrames.lane`)."""
@@ -52,10 +48,6 @@ class PlainConnects:
     """The session of the sender."""
     copied: _Integers
     """The session that a reply copies from the request; of a request its own."""
-
-    def part(self, which: Any) -> Self:
-        """Return some of the frames."""
-        return type(self)(*(getattr(self, each.name)[which] for each in fields(self)))
 
     def handshakes(self, frames_of_hosts: NDArray[np.intp]) -> Handshakes:
         """Return the handshakes of hosts that have these four frames only, given the number of frames by host."""
@@ -133,4 +125,4 @@ class Handshakes:
         )
         pair = judge.plain_pair(*self.addresses[at].tolist())
         assert pair is not None
-        return pair.flows[int(self.conversation[at]) & _ENDPOINTS]
+        return pair.flows[ends_of(int(self.conversation[at]))]

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +64,11 @@ if TYPE_CHECKING:
 
 LIBACK: Final = 2
 """``kind`` of a liback; a TINY is 0 and a SMALL 1."""
-HOST_BITS: Final = 20
+_HOST_BITS: Final = 20
 """Bits for the code of a host in the number of a lane; tables of hosts have fewer entries
 (:data:`mxwire.wire.codes.LIMIT`)."""
+_ENDS_BITS: Final = 16
+"""Bits for both endpoints."""
 LARGEST: Final = 256
 """Bytes that no plain frame exceeds."""
 _HALF: Final = SESSION_NUMBER_STEP // 2
@@ -88,12 +90,22 @@ _Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True, eq=False)
-class PlainFrames:
-    """Frames in order that break no rule by themselves; arrays of shape (n,)."""
+class OrderedFrames:
+    """Frames in order, by columns; arrays of shape (n,)."""
 
     place: _Integers
     time_ns: _Integers
     number: _Integers
+
+    def part(self, which: Any) -> Self:
+        """Return some of the frames."""
+        return type(self)(*(getattr(self, each.name)[which] for each in fields(self)))
+
+
+@dataclass(slots=True, eq=False)
+class PlainFrames(OrderedFrames):
+    """Frames in order that break no rule by themselves; arrays of shape (n,)."""
+
     source: NDArray[np.uint64]
     """Address of the sender."""
     destination: NDArray[np.uint64]
@@ -124,10 +136,6 @@ class PlainFrames:
         """The number of conversations."""
         # Without counts or indices, NumPy loads its masked arrays, which takes as long as thousands of frames.
         return len(np.unique(np.minimum(self.lane, self.reverse), return_counts=True)[0])
-
-    def part(self, which: Any) -> PlainFrames:
-        """Return some of the frames."""
-        return PlainFrames(*(getattr(self, each.name)[which] for each in fields(self)))
 
 
 Pairs = Callable[[int, int], ObservedPair | None]
@@ -378,9 +386,19 @@ class FlowTable:
         return flow, flow.back
 
 
-def hosts_of(keys: NDArray[np.int64]) -> NDArray[np.intp]:
+def lanes_of(source: _Integers, destination: _Integers, ends: _Integers) -> _Integers:
+    """Return the numbers of the lanes of frames, from the codes of their hosts and from their endpoints."""
+    return (source << _HOST_BITS | destination) << _ENDS_BITS | ends
+
+
+def hosts_of(lanes: _Integers) -> NDArray[np.intp]:
     """Return the codes of both hosts of lanes, shape (2, n)."""
-    return np.stack([keys >> HOST_BITS + 16, keys >> 16 & (1 << HOST_BITS) - 1])
+    return np.stack([lanes >> _HOST_BITS + _ENDS_BITS, lanes >> _ENDS_BITS & (1 << _HOST_BITS) - 1])
+
+
+def ends_of(lane: int) -> int:
+    """Return the endpoints of a lane, as :attr:`PlainFrames.ends`."""
+    return lane & (1 << _ENDS_BITS) - 1
 
 
 def _flows(frames: PlainFrames, at: int, pairs: Pairs) -> _Flows:

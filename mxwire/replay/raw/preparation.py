@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.errors import MxwireError
-from mxwire.ethernet import DESTINATION, ETHERTYPE, HEADER_SIZE, SOURCE
+from mxwire.ethernet import DESTINATION, ETHERTYPE, HEADER_SIZE, SOURCE, VLAN_TAG_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
@@ -72,7 +72,6 @@ class FrameRewriter:
 
 PIECE: Final = 1024
 """Frames per piece: as many as the kernel accepts in one call."""
-_TAG: Final = 4
 
 SelectedFrames = tuple[DecodedBatch, NDArray[np.intp]]
 """Decoded frames, and the indexes of the selected ones."""
@@ -125,7 +124,7 @@ class PiecePreparer:
             return
         tags = (decoded.located.vlan[places] >= 0).sum(axis=1)
         # The kernel does not count a VLAN tag in the MTU.
-        size = decoded.batch.wire_length[places] - HEADER_SIZE - _TAG * np.minimum(tags, 1)
+        size = decoded.batch.wire_length[places] - HEADER_SIZE - VLAN_TAG_SIZE * np.minimum(tags, 1)
         long = np.flatnonzero(size > self.mtu)
         if len(long):
             place = int(places[long[0]])
