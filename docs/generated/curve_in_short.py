@@ -22,7 +22,8 @@ def made() -> str:
     headings = [f"{name}, {series.unit}" for series, name in shown]
     rows = []
     for length in LENGTHS:
-        points = [series.point(name, length) for series, name in shown]
+        # A message without data has no rate in bytes: the recording counts it as one.
+        points = [series.point(name, length) if length or series.unit == "µs" else None for series, name in shown]
         rows.append(Row((f"{length:,}", *("" if each is None else number_text(each.median) for each in points))))
     table = Table((Column("bytes", right=True), *number_columns(*headings)), tuple(rows))
     return f"{markdown([table])}\n{conditions_of(recording)}"
