@@ -50,11 +50,16 @@ Silence = float | Callable[[], float | None] | None
 
 
 class PeerObserver(FrameObserver):
-    """Decodes the frames that a host receives and sends, up to ``ENOUGH``, for evidence about its peers."""
+    """Keeps the frames that a host receives and sends, up to ``ENOUGH``, for evidence about its peers.
+
+    They are decoded together when evidence is requested: frame by frame this takes longer than a whole round trip.
+    """
 
     def __init__(self, core: Core) -> None:
         self._left = ENOUGH
         self._decoder = Decoder()
+        self._kept: list[bytes] = []
+        """Received frames that are not decoded yet."""
         self.received: defaultdict[bytes, int] = defaultdict(int)
         """Number of frames received, by address of the peer."""
         self.long_received: defaultdict[bytes, int] = defaultdict(int)
@@ -65,19 +70,19 @@ class PeerObserver(FrameObserver):
         super().__init__(core, self._count)
 
     def _count(self, batch: FrameBatch, sent: bool) -> None:
-        if self._left <= 0:
-            return
         self._left -= len(batch)
-        if not sent:
-            self._decoder.decode(batch)
         place = DESTINATION.start if sent else SOURCE.start
         for start, length in zip(batch.offset.tolist(), batch.length.tolist(), strict=True):
             other = batch.buffer[start + place : start + place + ADDRESS_SIZE].tobytes()
             if not sent:
+                self._kept.append(batch.buffer[start : start + length].tobytes())
                 self.received[other] += 1
                 self._longest[other] = max(self._longest.get(other, 0), length)
             if length > SHORT:
                 (self.long_sent if sent else self.long_received)[other] += 1
+        if self._left <= 0:
+            # An observed host passes all frames in batches, which takes longer for single ones.
+            self.close()
 
     def query(self, peer: Peer) -> None:
         """Send a host query, which any running host with this host in its peer table answers at once (R-HOST-04)."""
@@ -90,6 +95,8 @@ class PeerObserver(FrameObserver):
     def disagreement(self, peer: Peer) -> str | None:
         """Description of a peer that uses another dialect than this host; None without evidence."""
         own = self._core.node.dialect
+        self._decoder.decode(FrameBatch.from_frames(self._kept))
+        self._kept.clear()
         number = int.from_bytes(peer.address, "big")
         for each in self._decoder.detections():
             remote = each.dialect
