@@ -43,6 +43,10 @@ def open_capture(
     )
 
 
+_PATIENCE = 30.0
+"""Seconds in which a tshark that has closed its output must end, also on a busy machine."""
+
+
 def _waiting_capture(pyshark: Any) -> Any:
     """Return the class of captures whose tshark ends by itself after its last packet.
 
@@ -53,7 +57,7 @@ def _waiting_capture(pyshark: Any) -> Any:
         async def _cleanup_subprocess(self, process: asyncio.subprocess.Process) -> None:
             if self._eof_reached and process.returncode is None:
                 with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(process.wait(), 1)
+                    await asyncio.wait_for(process.wait(), _PATIENCE)
             await super()._cleanup_subprocess(process)
 
     return WaitingCapture
