@@ -81,25 +81,16 @@ def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interp
 class LogpOptions:
     """The options of mxwire bench logp."""
 
-    over: str = option(
-        "--over",
-        default="mx,tcp,udp,frames",
-        show_default=True,
-        metavar="CARRIERS",
-        help="Carriers, separated by commas.",
-    )
+    over: str = option("Carriers, separated by commas.", "--over CARRIERS", default="mx,tcp,udp,frames")
     sizes: tuple[int, ...] | None = option(
-        "--sizes",
+        "Lengths of the messages, separated by commas.  [default: powers of 4 up to 1 MiB]",
+        "--sizes BYTES",
         type=sizes_type,
-        metavar="BYTES",
-        help="Lengths of the messages, separated by commas.  [default: powers of 4 up to 1 MiB]",
     )
     machine: OtherMachine = group(OtherMachine)
     memory: bool = memory_option
     simulated: str | None = simulated_option
-    form: str | None = option(
-        "--as", type=click.Choice(["netgauge"]), help="Print the file format of netgauge's LogGP."
-    )
+    form: str | None = option("Print the file format of netgauge's LogGP.", "--as [netgauge]")
     bench: BenchOptions = group(BenchOptions)
     cable: CableOptions = group(CableOptions)
 

@@ -17,7 +17,7 @@ from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note, print_records
 from mxwire.cli.option_class import argument, option, options_class, takes
-from mxwire.cli.options import flag_option, integer_option, json_option
+from mxwire.cli.options import PATH, flag_option, integer_option, json_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError, check_writable, write_file
 
@@ -50,33 +50,25 @@ class ClaimsOptions:
 
     names: tuple[str, ...] = argument(nargs=-1, metavar="[CLAIM]...")
     sources: tuple[Path, ...] = option(
-        "--from",
+        "Judge these recordings instead of measuring; may be repeated.",
+        "--from FILE",
         multiple=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Judge these recordings instead of measuring; may be repeated.",
     )
     model_only: bool = flag_option("Only the studies in virtual time.", "--model-only")
     rounds: int | None = integer_option("Rounds of the live studies.  [default: 9]", "--rounds", least=1, most=1000)
     quick: bool = flag_option("Short studies: shapes and counts are right, times are not judged.", "--quick")
     write: Path | None = option(
+        "Write the recordings of all studies to FILE, as JSON Lines; after each study, so that a run can be resumed.",
         "-w",
-        "--write",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Write the recordings of all studies to FILE, as JSON Lines; after each study, so that a run can be "
-        "resumed.",
+        "--write FILE",
+        type=PATH,
     )
     resume: bool = flag_option("Keep the studies that the FILE of -w has complete, and run the others.", "--resume")
     html: Path | None = option(
-        "--html",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        help="Write a site to DIR: a page with the claims.",
+        "Write a site to DIR: a page with the claims.", "--html DIR", type=click.Path(file_okay=False, path_type=Path)
     )
-    markdown: Path | None = option(
-        "--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write it as Markdown."
-    )
+    markdown: Path | None = option("Write it as Markdown.", "--markdown FILE", type=PATH)
     as_json: bool = json_option("JSON Lines: one object per claim.")
 
 

@@ -10,6 +10,7 @@ import click
 
 from mxwire.cli.group import Command
 from mxwire.cli.notes import print_records
+from mxwire.cli.option_class import option
 from mxwire.cli.options import json_option
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -18,12 +19,11 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command(cls=Command)
 @click.argument("left", metavar="A", type=_FILE)
 @click.argument("right", metavar="B", type=_FILE)
-@click.option(
-    "--tolerance",
+@option(
+    "Widen the intervals by this share of the median.  [default: 0]",
+    "--tolerance PERCENT",
     type=click.FloatRange(0, 1000),
     default=0.0,
-    metavar="PERCENT",
-    help="Widen the intervals by this share of the median.  [default: 0]",
 )
 @json_option("JSON Lines: one object per point.")
 def compare(left: Path, right: Path, tolerance: float, as_json: bool) -> None:

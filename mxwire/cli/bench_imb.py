@@ -44,23 +44,18 @@ class ImbOptions:
     )
     ranks: int = integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
     simulated: str | None = simulated_option
-    dialect: str = option(
-        "--dialect", metavar="mxoe|omx:M", default="mxoe", show_default=True, help="Dialect of the hosts."
-    )
+    dialect: str = option("Dialect of the hosts.", "--dialect mxoe|omx:M", default="mxoe")
     mtu: int | None = integer_option(
-        "MTU of the link.  [default: at least 9000]", "--mtu", least=1500, most=65535, metavar="BYTES"
+        "MTU of the link.  [default: at least 9000]", "--mtu BYTES", least=1500, most=65535
     )
-    largest: int = integer_option("Longest message.", "--largest", most=1 << 26, default=4 << 20, metavar="BYTES")
-    algorithm: str | None = option(
-        "--algorithm", metavar="NAME", help="Algorithm of the collectives.  [default: by length]"
-    )
+    largest: int = integer_option("Longest message.", "--largest BYTES", most=1 << 26, default=4 << 20)
+    algorithm: str | None = option("Algorithm of the collectives.  [default: by length]", "--algorithm NAME")
     machine: OtherMachine = group(OtherMachine)
     neighbours: bool = flag_option("Neighbouring ranks on one host.  [default: on both in turn]", "--neighbours")
     columns: str | None = option(
-        "--format",
-        type=click.Choice(["imb", "osu", "table"]),
-        help="Columns of IMB or OSU, which then times collectives its own way, or a table with confidence intervals.  "
+        "Columns of IMB or OSU, which then times collectives its own way, or a table with confidence intervals.  "
         "[default: imb, or osu for its tests]",
+        "--format [imb|osu|table]",
     )
 
 

@@ -26,10 +26,9 @@ class IntranodeOptions:
         "Where messages lie: warm, paper (moved on by a cache line), cold.",
         "--buffers",
         default="warm,cold",
-        shown=True,
     )
     sizes: tuple[int, ...] | None = option(
-        "--sizes", type=sizes_type, metavar="BYTES", help="Lengths of the messages.  [default: 1 B to 16 MiB]"
+        "Lengths of the messages.  [default: 1 B to 16 MiB]", "--sizes BYTES", type=sizes_type
     )
     suitability: bool = flag_option("Print only the table of properties, and the fastest by size.", "--suitability")
 

@@ -74,39 +74,31 @@ def clients_type(value: str) -> tuple[int, ...]:
 class ModelsOptions:
     """The options of mxwire bench models."""
 
-    table: str | None = option(
-        "--table",
-        type=click.Choice(["1", "2", "3"]),
-        help="Print the choices of the libraries (1, 2), or LogP by testbed (3).",
-    )
+    table: str | None = option("Print the choices of the libraries (1, 2), or LogP by testbed (3).", "--table [1|2|3]")
     compare: bool = flag_option(
         "Measure LogP, three bandwidths and two patterns of the libraries, in three rounds by default.", "--compare"
     )
-    names: tuple[str, ...] = names_option("Libraries, separated by commas.", "--model", default="all", shown=True)
+    names: tuple[str, ...] = names_option("Libraries, separated by commas.", "--model", default="all")
     sizes: tuple[int, ...] | None = option(
-        "--sizes",
+        "Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
+        "--sizes BYTES",
         type=sizes_type,
-        metavar="BYTES",
-        help="Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
     )
     cards: tuple[str, ...] = names_option(
         "Place of the card's part of each library: inline (in the program's calls), process (in its own process), or "
         "both: inline,process.",
         "--card",
         default="inline",
-        shown=True,
     )
     payloads: tuple[int, ...] | None = option(
-        "--payload",
+        "Measure only the bandwidths, once per payload of the models' frames, like 1024,2048,4096,8192.",
+        "--payload BYTES",
         type=payloads_type,
-        metavar="BYTES",
-        help="Measure only the bandwidths, once per payload of the models' frames, like 1024,2048,4096,8192.",
     )
     clients: tuple[int, ...] | None = option(
-        "--clients",
+        "Measure only the central queue of a server, once per number of its clients, like 1,2,4,8.",
+        "--clients NUMBERS",
         type=clients_type,
-        metavar="NUMBERS",
-        help="Measure only the central queue of a server, once per number of its clients, like 1,2,4,8.",
     )
     machine: OtherMachine = group(OtherMachine)
     memory: bool = memory_option

@@ -74,17 +74,11 @@ class MtuOptions:
     """The options of mxwire bench mtu."""
 
     bench: BenchOptions = group(BenchOptions)
-    mtus: tuple[int, ...] = option(
-        "--mtu", metavar="A-B|LIST", default="1500-9000", show_default=True, callback=_mtus, help="MTUs."
-    )
-    blocks: tuple[int, ...] = option(
-        "--blocks", metavar="LIST", default="8,32", show_default=True, callback=_depths, help="Frames per block."
-    )
-    delays: tuple[float, ...] | None = option(
-        "--delay", callback=_durations, metavar="LIST", help="Delays, like 7us,70us."
-    )
+    mtus: tuple[int, ...] = option("MTUs.", "--mtu A-B|LIST", default="1500-9000", callback=_mtus)
+    blocks: tuple[int, ...] = option("Frames per block.", "--blocks LIST", default="8,32", callback=_depths)
+    delays: tuple[float, ...] | None = option("Delays, like 7us,70us.", "--delay LIST", callback=_durations)
     coalescing: tuple[float, ...] | None = option(
-        "--coalescing", callback=_durations, metavar="LIST", help="Delays of interrupts, like 20us,63us."
+        "Delays of interrupts, like 20us,63us.", "--coalescing LIST", callback=_durations
     )
     simulated: str | None = simulated_option
     copy_engine: bool = flag_option("With --simulated: a copy engine copies large messages.", "--copy-engine")

@@ -17,6 +17,7 @@ from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note, print_records
 from mxwire.cli.option_class import option, options_class
 from mxwire.cli.options import (
+    PATH,
     Amount,
     flag_option,
     integer_option,
@@ -81,17 +82,14 @@ class BenchOptions:
     )
     quick: bool = flag_option("Two short rounds: shapes and counts are right, times are not.", "--quick")
     as_json: bool = json_option("JSON Lines: conditions, one object per measurement, and the end.")
-    write: Path | None = write_option(
-        "Write the recording to FILE: JSON Lines, or .parquet.", type=click.Path(path_type=Path)
-    )
+    write: Path | None = write_option("Write the recording to FILE: JSON Lines, or .parquet.", type=PATH)
     plot: Path | None = plot_option(
         "Also draw the main figure: .svg, .png, .pdf or .html.", ".svg", ".png", ".pdf", ".html"
     )
     html: Path | None = option(
-        "--html",
+        "Write a site to DIR: a page with figures and tables, and the recording.",
+        "--html DIR",
         type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        help="Write a site to DIR: a page with figures and tables, and the recording.",
     )
 
     @property
@@ -123,13 +121,13 @@ class BenchOptions:
                 note(each)
 
 
-simulated_option = option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
+simulated_option = option("Virtual time, with the costs of this table.", "--simulated TABLE")
 memory_option = flag_option("Both sides in this process, without root: shapes and counts only.", "--memory")
 
 
-def names_option(text: str, *names: str, default: str | None = None, shown: bool = False) -> Any:
+def names_option(text: str, *names: str, **more: Any) -> Any:
     """An option for a list of names with commas."""
-    return option(*names, default=default, callback=split_names, metavar="LIST", show_default=shown, help=text)
+    return option(text, *names, callback=split_names, metavar="LIST", **more)
 
 
 @requires("-d", one_of=("-i",), error="-d is for a study over an interface: add -i IF")
@@ -140,7 +138,7 @@ class OtherMachine:
     interface: str | None = interface_option(
         "Measure to another machine over this interface, with mxwire bench serve there."
     )
-    destination: str | None = option("-d", metavar="MAC", help="Its Ethernet address.  [default: the one that answers]")
+    destination: str | None = option("Its Ethernet address.  [default: the one that answers]", "-d MAC")
 
     @property
     def address(self) -> bytes | None:
@@ -166,22 +164,15 @@ def rank_surroundings(machine: OtherMachine, simulated: str | None) -> RankSurro
 class CableOptions:
     """Options of a virtual cable between two namespaces."""
 
-    mtu: int = integer_option(
-        "MTU of the virtual cable.", "--mtu", least=1500, most=65535, default=9000, metavar="BYTES"
-    )
+    mtu: int = integer_option("MTU of the virtual cable.", "--mtu BYTES", least=1500, most=65535, default=9000)
     steering: bool = option(
+        "Have frames processed by the receiver's CPU, as between machines, or by the sender's.  [default: steering]",
         "--steering/--no-steering",
         default=True,
-        help="Have frames processed by the receiver's CPU, as between machines, or by the sender's.  "
-        "[default: steering]",
     )
-    delay: float | None = option(
-        "--delay", type=duration_type, metavar="TIME", help="Delay each frame in each direction, like 70us."
-    )
+    delay: float | None = option("Delay each frame in each direction, like 70us.", "--delay TIME", type=duration_type)
     offloads: str | None = option(
-        "--offloads",
-        type=click.Choice(["on", "off"]),
-        help="TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]",
+        "TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]", "--offloads [on|off]"
     )
 
     def opener(self, machine: OtherMachine) -> Callable[[Path | None], AbstractContextManager[StudyTestbed]]:

@@ -26,15 +26,11 @@ class OverlapOptions:
     simulated: str | None = simulated_option
     experiments: tuple[str, ...] = names_option("Experiments, separated by commas.  [default: all]", "--experiment")
     ways: tuple[str, ...] = names_option("Ways of progress, separated by commas.  [default: all]", "--progress")
-    dialect: str = option(
-        "--dialect", metavar="mxoe|omx:M", default="omx:9000", show_default=True, help="Dialect of the hosts."
-    )
+    dialect: str = option("Dialect of the hosts.", "--dialect mxoe|omx:M", default="omx:9000")
     sizes: tuple[int, ...] | None = option(
-        "--sizes",
+        "Lengths of the messages.  [default: 1 KiB to 4 MiB, by powers of 4; live 32 KiB, one byte more, and 1 MiB]",
+        "--sizes BYTES",
         type=sizes_type,
-        metavar="BYTES",
-        help="Lengths of the messages.  [default: 1 KiB to 4 MiB, by powers of 4; live 32 KiB, one byte more, and "
-        "1 MiB]",
     )
     sides: tuple[str, ...] = names_option(
         "Sides that work in post-work-wait: sender, receiver.  [default: each by itself]", "--side"

@@ -42,16 +42,11 @@ class CaptureOptions:
     lines: bool = shared.flag_option("Print one line per frame, as mxwire decode does.", "-l", "--lines")
     count: int | None = shared.count_option("Stop after N frames.")
     seconds: float | None = shared.duration_option(None, "Stop after S seconds.")
-    snap_length: int = option(
-        "-s",
-        "--snap-length",
-        type=click.IntRange(0, 262144),
-        default=0,
-        metavar="BYTES",
-        help="Keep only the first bytes of each frame.  [default: all]",
+    snap_length: int = shared.integer_option(
+        "Keep only the first bytes of each frame.  [default: all]", "-s", "--snap-length BYTES", most=262144, default=0
     )
     file_size: float | None = shared.amount_option(
-        "Start a new file before one exceeds MB (10^6 bytes, before compression).", "-C", "--file-size", metavar="MB"
+        "Start a new file before one exceeds MB (10^6 bytes, before compression).", "-C", "--file-size MB"
     )
     file_time: float | None = shared.amount_option("Start a new file every S seconds.", "-G", "--file-time")
     file_count: int | None = shared.integer_option(
@@ -60,20 +55,13 @@ class CaptureOptions:
     no_promiscuous: bool = shared.flag_option(
         "Do not make the interface receive frames for other hosts.", "-p", "--no-promiscuous"
     )
-    buffer: int = shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")
-    comment: str | None = option(
-        "--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin."
-    )
+    buffer: int = shared.integer_option("Memory for bursts.", "--buffer MB", least=1, most=4096, default=64)
+    comment: str | None = option("A comment for the capture, in addition to its origin.", "--comment TEXT")
     time_format: str = shared.time_format_option
     filters: FilterOptions = group(FilterOptions)
     dialect: str = shared.dialect_option
     ethertype: int = option(
-        "--ethertype",
-        type=shared.ether_type,
-        default=f"0x{ETHERTYPE_MXOE:04X}",
-        show_default=True,
-        metavar="N",
-        help="EtherType of MXoE on this network.",
+        "EtherType of MXoE on this network.", "--ethertype N", type=shared.ether_type, default=f"0x{ETHERTYPE_MXOE:04X}"
     )
     as_json: bool | str = shared.full_json_option("JSON Lines: one object per frame (with -l), and a summary.")
 

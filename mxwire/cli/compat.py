@@ -29,7 +29,7 @@ class CompatOptions:
     first: str = argument(metavar="FILE", type=FILE)
     second: str | None = argument(metavar="[FILE]", required=False, type=FILE)
     pair: tuple[HostChoice, HostChoice] | None = option(
-        "--pair", metavar="A B", type=host_type, nargs=2, help="Compare these hosts.  [default: the busiest]"
+        "Compare these hosts.  [default: the busiest]", "--pair A B", type=host_type, nargs=2
     )
     peers: Path | None = peers_option
     as_json: bool = json_option("JSON Lines: sides, classes, the conclusion.")

@@ -41,8 +41,7 @@ class DecodeOptions:
     fields: str | None = shared.name_option(
         "Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
         "field",
-        "--fields",
-        metavar="A,B",
+        "--fields A,B",
         listed=True,
     )
     target: Path | None = shared.set_table_option
@@ -56,10 +55,9 @@ class DecodeOptions:
     decoding: DecodingOptions = group(DecodingOptions)
     time_format: str = shared.time_format_option
     analysis: bool = option(
+        "Follow the messages to mark retransmissions, duplicates, acknowledgements and so on.",
         "--analysis/--no-analysis",
         default=True,
-        show_default=True,
-        help="Follow the messages to mark retransmissions, duplicates, acknowledgements and so on.",
     )
 
     @property

@@ -13,7 +13,7 @@ from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.option_class import group, options_class, takes
+from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import MxwireError
 
@@ -34,8 +34,8 @@ _INTERVAL = 2.0
 def _catalogued(function: Callable[..., None]) -> Any:
     """Give a command ``--list`` and ``--explain``, which need no input and support ``--json``."""
 
-    @click.option("--list", "listing", is_flag=True, help="List all diagnoses.")
-    @shared.name_option("Explain a diagnosis.", "diagnosis", "--explain", "explained", metavar="ID")
+    @option("List all diagnoses.", "--list", "listing", is_flag=True)
+    @shared.name_option("Explain a diagnosis.", "diagnosis", "--explain ID", "explained")
     @functools.wraps(function)
     def wrapped(*, listing: bool, explained: str | None, as_json: bool, **rest: Any) -> None:
         if not listing and explained is None:
@@ -73,7 +73,7 @@ class DiagnoseOptions:
 
     inputs: Inputs = group(Inputs)
     only: tuple[str, ...] = shared.name_option(
-        "Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True
+        "Report this diagnosis only; may be repeated.", "diagnosis", "--only ID", multiple=True
     )
     all_protocols: bool = shared.flag_option(
         "With -i: include frames of other protocols, for a changed or filtered EtherType.", "--all-protocols"

@@ -12,7 +12,7 @@ import click
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions
 from mxwire.cli.notes import end_interrupted_line, note, print_records
-from mxwire.cli.option_class import takes
+from mxwire.cli.option_class import option, takes
 from mxwire.cli.options import count_option, duration_option, json_option
 from mxwire.words import count_of
 
@@ -28,10 +28,10 @@ BATCHES = 64
 @takes(LiveOptions, name="live")
 @duration_option(5.0, "Listen for S seconds.")
 @count_option("Stop when N hosts have answered completely.")
-@click.option(
+@option(
+    "Detect the dialect of hosts by a PULL that every host refuses.  [default: ask]",
     "--ask-dialect/--no-ask-dialect",
     default=True,
-    help="Detect the dialect of hosts by a PULL that every host refuses.  [default: ask]",
 )
 @json_option("JSON Lines: one object per host, at the end.")
 def command(live: LiveOptions, seconds: float, count: int | None, ask_dialect: bool, as_json: bool) -> None:

@@ -58,87 +58,71 @@ class FilterOptions:
     """The filter, the same in all commands that read frames."""
 
     hosts: tuple[HostChoice, ...] = option(
-        "--host",
-        metavar="HOST",
+        "Only from or to this host: a name, like alpha:0, or an Ethernet address; may be repeated.",
+        "--host HOST",
         type=host_type,
         multiple=True,
-        help="Only from or to this host: a name, like alpha:0, or an Ethernet address; may be repeated.",
         **_FILTER,
     )
     pair: tuple[HostChoice, HostChoice] | None = option(
-        "--pair",
-        metavar="A B",
+        "Only between these hosts; with :N appended, as in alpha:0:3, only its endpoint N.",
+        "--pair A B",
         type=host_type,
         nargs=2,
-        help="Only between these hosts; with :N appended, as in alpha:0:3, only its endpoint N.",
         **_FILTER,
     )
     endpoint: int | None = endpoint_option("Only this endpoint number, of the source or of the destination.", **_FILTER)
     types: tuple[str, ...] = option(
-        "--type",
-        metavar="TYPE",
+        "Only this packet type, by name or number; may be repeated.",
+        "--type TYPE",
         multiple=True,
         shell_complete=offers(packet_types),
-        help="Only this packet type, by name or number; may be repeated.",
         **_FILTER,
     )
     kinds: tuple[str, ...] = option(
+        "Only messages of this kind; may be repeated.",
         "--kind",
         type=click.Choice(KINDS, case_sensitive=False),
         multiple=True,
         shell_complete=offers(lambda: KINDS),
-        help="Only messages of this kind; may be repeated.",
         **_FILTER,
     )
     messages: list[NumberRange] | None = option(
-        "--message",
-        metavar="RANGE",
+        "Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several, as in 7,9.",
+        "--message RANGE",
         type=ranges_type("messages"),
-        help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several, as in 7,9.",
         **_FILTER,
     )
     frames: list[NumberRange] | None = option(
-        "--frames",
-        metavar="RANGE",
+        "Only these frame numbers: 7, 10-20, 100-, or several, as in 7,9.",
+        "--frames RANGE",
         type=ranges_type("frames"),
-        help="Only these frame numbers: 7, 10-20, 100-, or several, as in 7,9.",
         **_FILTER,
     )
     between: tuple[float, float] | None = option(
-        "--between",
-        metavar="T1 T2",
-        type=Amount(0),
-        nargs=2,
-        help="Only from T1 to T2 seconds since the first frame.",
-        **_FILTER,
+        "Only from T1 to T2 seconds since the first frame.", "--between T1 T2", type=Amount(0), nargs=2, **_FILTER
     )
     match: int | None = option(
-        "--match",
-        metavar="N",
-        type=number_type((1 << 64) - 1),
-        help="Only messages with this match info, 64 bits.",
-        **_FILTER,
+        "Only messages with this match info, 64 bits.", "--match N", type=number_type((1 << 64) - 1), **_FILTER
     )
     flags: tuple[str, ...] = option(
-        "--flag",
-        metavar="NAME",
+        "Only frames with this mark, such as retransmission; may be repeated for any of several.",
+        "--flag NAME",
         multiple=True,
         shell_complete=offers(catalogued("flag")),
-        help="Only frames with this mark, such as retransmission; may be repeated for any of several.",
         **_FILTER,
     )
     where: str | None = option(
-        "--where",
-        metavar="EXPRESSION",
+        "Only frames for which this expression over their fields is true.",
+        "--where EXPRESSION",
         shell_complete=expressions,
-        help="Only frames for which this expression over their fields is true.",
         **_FILTER,
     )
     peers: Path | None = peers_option
     by_name: bool = option(
+        "Show names of hosts, where known and unique, instead of addresses.  [default: --names]",
         "--names/--no-names",
         default=True,
-        help="Show names of hosts, where known and unique, instead of addresses.  [default: --names]",
         **of_topic("hosts"),
     )
     """True if output shows names of hosts instead of addresses."""

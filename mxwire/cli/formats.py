@@ -8,6 +8,7 @@ import click
 
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
+from mxwire.cli.option_class import option
 from mxwire.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -28,15 +29,13 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 
 @click.command("formats", cls=Command)
 @click.argument("packet_type", metavar="[TYPE]", required=False, shell_complete=_complete)
-@click.option(
-    "--dialect",
-    type=click.Choice(["both", "mxoe", "omx"]),
+@option(
+    "Show one dialect only: mxoe (compatible with native MX) or omx (Open-MX's own).",
+    "--dialect [both|mxoe|omx]",
     default="both",
-    show_default=True,
-    help="Show one dialect only: mxoe (compatible with native MX) or omx (Open-MX's own).",
 )
-@click.option("--diagram", "drawn", is_flag=True, help="Draw packets, four bytes per row, instead of listing fields.")
-@click.option("--fields", "named", is_flag=True, help="List the names for mxwire decode --fields, with their meanings.")
+@option("Draw packets, four bytes per row, instead of listing fields.", "--diagram", "drawn", is_flag=True)
+@option("List the names for mxwire decode --fields, with their meanings.", "--fields", "named", is_flag=True)
 @json_option("JSON Lines: one object per field.")
 @conflicts("--diagram", "--json", error="--diagram and --json cannot be combined: choose one")
 @conflicts(

@@ -125,7 +125,7 @@ def _only(kind: str, text: str) -> Decorator:
 
 
 def _folder(text: str, *names: str) -> Decorator:
-    return click.option(*names, metavar="DIR", shell_complete=folders, help=text)
+    return option(text, *names, metavar="DIR", shell_complete=folders)
 
 
 @conflicts("--html", "--report", error="--html includes the report and its captures: omit --report")
@@ -138,13 +138,12 @@ class InteropOptions:
     cases: tuple[str, ...] = _only("case", "Only this case or group of cases; may be repeated.")
     impairments: tuple[str, ...] = _only("impairment", "Only this impairment, in all cases; may be repeated.")
     cells: tuple[str, ...] = option(
-        "--cell", metavar="L/R/CASE/IMP", multiple=True, shell_complete=cells, help="Only this cell; may be repeated."
+        "Only this cell; may be repeated.", "--cell L/R/CASE/IMP", multiple=True, shell_complete=cells
     )
     entries: tuple[str, ...] = option(
-        "--with",
-        metavar="NAME=COMMAND",
+        "Play against COMMAND, which acts as a host on a new interface; may be repeated.",
+        "--with NAME=COMMAND",
         multiple=True,
-        help="Play against COMMAND, which acts as a host on a new interface; may be repeated.",
     )
     seed: int = integer_option("Random seed.", "--seed", default=1)
     workers: WorkerOptions = group(WorkerOptions)
@@ -183,7 +182,7 @@ def run(options: InteropOptions) -> None:
 @command.command(name="diff")
 @click.argument("old", metavar="OLD", type=FILE)
 @click.argument("new", metavar="NEW", type=FILE)
-@click.option("--all", "everything", is_flag=True, help="List all changes; by default, 20 of each kind except worse.")
+@option("List all changes; by default, 20 of each kind except worse.", "--all", "everything", is_flag=True)
 @json_option("JSON Lines: changes, then their numbers.")
 def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""

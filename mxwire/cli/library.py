@@ -14,10 +14,9 @@ from mxwire.cli.option_class import option
 from mxwire.cli.options import flag_option, json_option
 
 prefix_option = option(
-    "--prefix",
-    metavar="DIR",
+    "Folder with lib/ and include/.  [default: that of the last build, or mxwire's environment, or ~/.local]",
+    "--prefix DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder with lib/ and include/.  [default: that of the last build, or mxwire's environment, or ~/.local]",
 )
 
 

@@ -77,34 +77,21 @@ class GenerateOptions:
     """The options of mxwire linerate generate."""
 
     interface: str = interface_option
-    target: str | None = option(
-        "--to", metavar="MAC", help="Ethernet address of the sink.  [default: the one that answers]"
-    )
+    target: str | None = option("Ethernet address of the sink.  [default: the one that answers]", "--to MAC")
     no_sink: bool = flag_option("Send to --to without a sink: nothing is counted there.", "--no-sink")
     kind: str = option(
-        "--frame",
-        metavar="TYPE|FILE",
+        "TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn, at most --size), or the frames of a capture.",
+        "--frame TYPE|FILE",
         type=FILE,
         default="TINY",
-        show_default=True,
-        help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn, at most --size), or the frames of a capture.",
     )
     skip_damage: bool = damage_option
     size: int | None = size_option
-    rate: str | None = option(
-        "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%)."
-    )
+    rate: str | None = option("Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).", "--rate RATE")
     count: int | None = count_option("Stop after N frames.")
     seconds: float | None = duration_option(None, "End after S seconds.  [default: Ctrl-C]")
     streams: int = streams_option
-    burst: int = option(
-        "--burst",
-        type=click.IntRange(1, 1 << 20),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="With --rate: send N frames at a time.",
-    )
+    burst: int = integer_option("With --rate: send N frames at a time.", "--burst", least=1, most=1 << 20, default=1)
     batch: int | None = integer_option(
         "Frames per system call.  [default: 64; 256 with AF_XDP]", "--batch", least=1, most=1024
     )
@@ -253,34 +240,27 @@ class SinkOptions:
 
     interface: str = interface_option
     check: str = option(
+        "Check only the stamp of each frame, also its header, or every byte.",
         "--check",
         type=click.Choice(_CHECKS),
         default="header",
-        show_default=True,
-        help="Check only the stamp of each frame, also its header, or every byte.",
     )
-    runs: int | None = option(
-        "--runs", type=click.IntRange(1), metavar="N", help="End after N runs.  [default: Ctrl-C]"
-    )
+    runs: int | None = integer_option("End after N runs.  [default: Ctrl-C]", "--runs", least=1)
     seconds: float | None = duration_option(None, "End after S seconds.  [default: Ctrl-C]")
     strict: bool = flag_option("Exit with 1 if any frame was lost, duplicated, reordered or altered.", "--strict")
     common_clocks: bool = flag_option("Clocks of both machines are synchronised: print latencies.", "--common-clocks")
-    ring: int = option(
-        "--ring", type=click.IntRange(1, 1024), default=32, show_default=True, metavar="MIB", help="Receive ring."
-    )
+    ring: int = integer_option("Receive ring.", "--ring MIB", least=1, most=1024, default=32)
     xdp_mode: str = option(
-        "--xdp-mode",
-        type=click.Choice(("auto", "native", "generic")),
+        "With --via xdp: run the program in the driver, or in the kernel.",
+        "--xdp-mode [auto|native|generic]",
         default="auto",
-        show_default=True,
-        help="With --via xdp: run the program in the driver, or in the kernel.",
     )
     every: float = every_option
     via: str = via_option("packet", "xdp")
     cpu: int | None = cpu_option
     netns: str | None = netns_option
     with_parent: int | None = option(
-        "--with-parent", type=int, hidden=True, help="End with this parent process, and print no runs."
+        "End with this parent process, and print no runs.", "--with-parent", type=int, hidden=True
     )
     as_json: bool = json_option
 

@@ -18,18 +18,15 @@ cpu_option = options.integer_option("Run on this CPU only.  [default: any]", "--
 streams_option = options.integer_option(
     "Streams, which are counted separately.", "--streams", least=1, most=1024, default=1
 )
-size_option = options.integer_option(
-    "Length of the frames.  [default: full]", "--size", least=60, most=65535, metavar="BYTES"
-)
+size_option = options.integer_option("Length of the frames.  [default: full]", "--size BYTES", least=60, most=65535)
 
 
-netns_option = option("--netns", metavar="NAME", help="Network namespace of the interface (ip netns).")
+netns_option = option("Network namespace of the interface (ip netns).", "--netns NAME")
 requirements_option = option(
-    "--require",
+    "Exit with 1 unless met: 4128:>=95%, >=50k/s, <=20us; may be repeated.",
+    "--require LIMIT",
     "requirements",
     multiple=True,
-    metavar="LIMIT",
-    help="Exit with 1 unless met: 4128:>=95%, >=50k/s, <=20us; may be repeated.",
 )
 sink_timeout_option = options.timeout_option(10.0, "Seconds to wait for a sink.")
 repetitions_option = options.integer_option(

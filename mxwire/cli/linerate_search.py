@@ -89,12 +89,11 @@ def lengths_type(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
 
 trial_option = shared.amount_option("Each trial lasts S seconds.  [default: 1]", "--duration", "trial")
 resolution_option = option(
-    "--resolution",
+    "Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
+    "--resolution SHARE",
     type=share_type(zero=False),
-    metavar="SHARE",
-    help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
 )
-csv_option = option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as CSV.")
+csv_option = option("Write the results as CSV.", "--csv FILE", type=shared.PATH)
 plot_option = shared.plot_option("Also draw the results into a .png or .svg.", ".png", ".svg", ".pdf")
 
 
@@ -103,21 +102,16 @@ class LineTestOptions:
     """The options of all tests of frames."""
 
     interface: str = interface_option
-    target: str | None = option("--to", metavar="IF|MAC", help="The other side.  [default: the sink that answers]")
+    target: str | None = option("The other side.  [default: the sink that answers]", "--to IF|MAC")
     sizes: tuple[int, ...] | None = option(
-        "--sizes",
+        f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, if they fit the MTU]",
+        "--sizes BYTES,…",
         type=lengths_type(60, 65535),
-        metavar="BYTES,…",
-        help=f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, if they fit the MTU]",
     )
     trial: float | None = trial_option
     resolution: float | None = resolution_option
     accepted_loss: float = option(
-        "--accept-loss",
-        type=share_type(),
-        default=0.0,
-        metavar="SHARE",
-        help="Loss up to which a trial passes.  [default: 0]",
+        "Loss up to which a trial passes.  [default: 0]", "--accept-loss SHARE", type=share_type(), default=0.0
     )
     repetitions: int = repetitions_option
     settle: float | None = shared.amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True)
@@ -131,9 +125,8 @@ class LineTestOptions:
     plot: Path | None = plot_option
     via: str = shared.via_option("packet", "xdp", "kernel")
     sink_via: str | None = option(
-        "--sink-via",
-        type=click.Choice(("packet", "xdp")),
-        help="Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet; xdp for live frames]",
+        "Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet; xdp for live frames]",
+        "--sink-via [packet|xdp]",
     )
     cpu: int | None = cpu_option
     timeout: float = sink_timeout_option
@@ -157,9 +150,7 @@ def throughput(options: LineTestOptions) -> None:
 
 @tests.command()
 @takes(LineTestOptions)
-@click.option(
-    "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second.  [default: shares of the throughput]"
-)
+@option("Frames (50000/s) or bits (1Gbit/s) per second.  [default: shares of the throughput]", "--rate RATE")
 def latency(options: LineTestOptions, rate: str | None) -> None:
     """Measure latencies at 10, 50, 90 and 100% of the throughput, or of --rate (RFC 2544, 26.2; RFC 8219)."""
     from mxwire.linerate.rates import frame_rate
@@ -288,7 +279,7 @@ class IncastTestOptions:
 
     interface: str = interface_option
     targets: tuple[str, ...] = option(
-        "--to", multiple=True, metavar="IF|MAC", help="A sender; may be repeated.  [default: all that answer]"
+        "A sender; may be repeated.  [default: all that answer]", "--to IF|MAC", multiple=True
     )
     size: int | None = size_option
     blocks: int = shared.integer_option(
@@ -345,23 +336,17 @@ class MessageTestOptions:
     """The options of mxwire linerate test messages."""
 
     live: LiveOptions = group(LiveOptions)
-    target: HostChoice = option(
-        "--to", required=True, type=shared.host_type, metavar="HOST", help="A host, like alpha:0."
-    )
+    target: HostChoice = option("A host, like alpha:0.", "--to HOST", required=True, type=shared.host_type)
     lengths: tuple[int, ...] = option(
-        "--lengths",
+        "Lengths of the messages: eager up to 32768, else by rendezvous.",
+        "--lengths BYTES,…",
         type=lengths_type(0, 1 << 28),
         default="8,4096,1048576",
-        show_default=True,
-        metavar="BYTES,…",
-        help="Lengths of the messages: eager up to 32768, else by rendezvous.",
     )
     partner: str = option(
-        "--partner",
-        type=click.Choice(("echo", "sink")),
+        "The partner returns messages (serve --echo), or only takes them (serve --sink).",
+        "--partner [echo|sink]",
         default="echo",
-        show_default=True,
-        help="The partner returns messages (serve --echo), or only takes them (serve --sink).",
     )
     window: int = shared.integer_option("Messages in flight.", "--window", least=1, most=4096, default=64)
     trial: float | None = trial_option

@@ -27,19 +27,17 @@ MEETING_POINT: Final = 1
 
 _HOSTS: Final = of_topic("hosts")
 own_name_option = option(
-    "--name",
-    metavar="NAME",
-    help="Name of the local host.  [default: that of this computer, with :0]",
-    **of_topic("hosts", "name"),
+    "Name of the local host.  [default: that of this computer, with :0]", "--name NAME", **of_topic("hosts", "name")
 )
 own_dialect_option = live_dialect_option(
     "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
 )
 announce_option = option(
+    "Do not announce the local host: only hosts that know it answer.",
     "--no-announce",
     flag_value=False,
     default=True,
-    help="Do not announce the local host: only hosts that know it answer.",
+    show_default=False,
     **_HOSTS,
 )
 
@@ -58,7 +56,7 @@ class LiveOptions:
     name: str | None = own_name_option
     dialect: str | None = own_dialect_option
     """The dialect, if one was given; otherwise it is mxoe."""
-    profile: str = own_profile_option(default="open-mx", show_default=True)
+    profile: str = own_profile_option(default="open-mx")
     peers: Path | None = peers_option
     announce: bool = announce_option
     via: str = via_option("packet", "xdp", "xdp-send", **_HOSTS)

@@ -48,11 +48,7 @@ class MessagesOptions:
     piece: float = shared.piece_option
     filters: FilterOptions = group(FilterOptions)
     by: str = option(
-        "--by",
-        type=click.Choice(["message", "conversation"]),
-        default="message",
-        show_default=True,
-        help="List the messages, or the conversations with their totals.",
+        "List the messages, or the conversations with their totals.", "--by [message|conversation]", default="message"
     )
     incomplete: bool = shared.flag_option("Only messages that failed, or were only partly captured.", "--incomplete")
     decoding: DecodingOptions = group(DecodingOptions)

@@ -8,7 +8,8 @@
         files: tuple[str, ...] = argument(metavar="FILE...", nargs=-1)
         decoding: DecodingOptions = group(DecodingOptions)
         first: int | None = integer_option("Only the first N.", "--first")
-        long: bool = option("--long", is_flag=True, help="List all properties.")
+        order: str = option("Order of the files.", "--order [name|size]", default="name")
+        long: bool = flag_option("List all properties.", "--long")
 
     @click.command(cls=Command)
     @takes(ListOptions)
@@ -34,9 +35,21 @@ _FIELDS: Final = "mxwire_options"
 """Attribute of a class of options: the parameters of click by field, or the group of a field."""
 
 
-def option(*names: str, **properties: Any) -> Any:
-    """A field that is given by an option; ``properties`` are those of :func:`click.option`."""
-    return click.option(*names, **properties)
+def option(text: str, *names: str, **properties: Any) -> Any:
+    """A field that is given by an option, declared as its help shows it.
+
+    A name may be followed by the metavar of the value (``--to MAC``), or by the values to choose from
+    (``--by [host|endpoint]``). The default is shown, unless ``text`` states it. ``properties`` are further ones of
+    :func:`click.option`.
+    """
+    properties = {"show_default": "[default: " not in text} | properties
+    for each in names:
+        value = each.partition(" ")[2]
+        if value[:1] + value[-1:] == "[]":
+            properties["type"] = click.Choice(value.strip("[]").split("|"))
+        elif value:
+            properties["metavar"] = value
+    return click.option(*(each.partition(" ")[0] for each in names), help=text, **properties)
 
 
 def argument(**properties: Any) -> Any:

@@ -15,6 +15,7 @@ from mxwire.cli.completion import offers
 from mxwire.cli.option_class import argument, option, options_class
 from mxwire.cli.options import (
     FILE,
+    PATH,
     damage_option,
     dialect_option,
     duration_option,
@@ -106,10 +107,9 @@ class WorkerOptions:
     """The workers of a campaign, and the file from which it continues."""
 
     on: str | None = option(
-        "--on",
-        metavar="WORKERS",
+        "Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
+        "--on WORKERS",
         shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
-        help="Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
         **of_topic("workers"),
     )
     """None for processes of this machine, if the command need not distinguish whether ``--on`` was given."""
@@ -117,10 +117,9 @@ class WorkerOptions:
         "Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1, **of_topic("workers")
     )
     checkpoint: Path | None = option(
-        "--checkpoint",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Continue from FILE, and append finished work to it.",
+        "Continue from FILE, and append finished work to it.",
+        "--checkpoint FILE",
+        type=PATH,
         **of_topic("workers"),
     )
 

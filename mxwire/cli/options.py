@@ -103,6 +103,8 @@ def host_type(value: str) -> HostChoice:
 
 FILE: Final = click.Path(readable=False, allow_dash=True)
 """A file name, which shells complete; the code that opens the file reports its errors."""
+PATH: Final = click.Path(path_type=Path)
+"""A file or folder as a path, which is never ``-``."""
 
 
 # Options
@@ -161,12 +163,12 @@ def of_topic(topic: str, setting: str = "") -> dict[str, Any]:
 
 def flag_option(text: str, *names: str, **more: Any) -> Decorator:
     """An option without a value."""
-    return click.option(*names, is_flag=True, help=text, **more)
+    return option(text, *names, is_flag=True, **more)
 
 
 def json_option(text: str) -> Decorator:
     """``--json``, passed to the command as ``as_json``."""
-    return click.option("--json", "as_json", is_flag=True, help=text)
+    return flag_option(text, "--json", "as_json")
 
 
 def full_json_option(text: str) -> Decorator:
@@ -182,13 +184,7 @@ def full_json_option(text: str) -> Decorator:
 
 def junit_option(text: str) -> Decorator:
     """``--junit``: a file of JUnit XML beside the output of the command."""
-    return click.option(
-        "--junit",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        callback=_junit_file,
-        help=f"Write JUnit XML to FILE: {text}.",
-    )
+    return option(f"Write JUnit XML to FILE: {text}.", "--junit FILE", type=PATH, callback=_junit_file)
 
 
 def _junit_file(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
@@ -219,50 +215,32 @@ def plot_option(text: str, *suffixes: str) -> Decorator:
             check()
         return file
 
-    return click.option("--plot", metavar="FILE", type=click.Path(path_type=Path), callback=checked, help=text)
+    return option(text, "--plot FILE", type=PATH, callback=checked)
 
 
 def interface_option(text: str = "The Ethernet interface, like eth0.", *, required: bool = False) -> Decorator:
     """``-i``: an Ethernet interface of this computer; one that is ``required`` may be in the configuration."""
-    return click.option(
-        "-i",
-        "--interface",
-        metavar="IF",
-        shell_complete=offers(interfaces),
-        required=required,
-        help=text,
-        **of_topic("", "interface" if required else ""),
-    )
+    shared = of_topic("", "interface" if required else "")
+    return option(text, "-i", "--interface IF", shell_complete=offers(interfaces), required=required, **shared)
 
 
-def name_option(
-    text: str, kind: str, *names: str, metavar: str = "NAME", listed: bool = False, **more: Any
-) -> Decorator:
-    """An option for names from the catalogue ``kind``, which completion offers; ``listed``: with commas between them.
-
-    ``names`` are those of the option, ``more`` its other properties in click.
-    """
-    complete = offers(catalogued(kind), listed=listed)
-    return click.option(*names, metavar=metavar, shell_complete=complete, help=text, **more)
+# The metavar of the following options is the one behind their names, or that of most of them. ``more`` are other
+# properties in click.
 
 
-def integer_option(
-    text: str,
-    *names: str,
-    least: int = 0,
-    most: int | None = None,
-    default: int | None = None,
-    metavar: str = "N",
-    **more: Any,
-) -> Decorator:
-    """An integer from ``least`` to ``most``; ``more`` are other properties in click."""
-    kind, shown = _IntegerRange(least, most), default is not None
-    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=text, **more)
+def name_option(text: str, kind: str, *names: str, listed: bool = False, **more: Any) -> Decorator:
+    """An option for names from the catalogue ``kind``, which completion offers; ``listed``: with commas."""
+    return option(text, *names, shell_complete=offers(catalogued(kind), listed=listed), **{"metavar": "NAME"} | more)
 
 
-def endpoint_option(text: str, default: int | None = None, **more: Any) -> Decorator:
-    """``--endpoint``: the number of an endpoint; ``more`` are other properties in click."""
-    return integer_option(text, "--endpoint", most=255, default=default, **more)
+def integer_option(text: str, *names: str, least: int = 0, most: int | None = None, **more: Any) -> Decorator:
+    """An integer from ``least`` to ``most``."""
+    return option(text, *names, type=_IntegerRange(least, most), **{"metavar": "N"} | more)
+
+
+def endpoint_option(text: str, **more: Any) -> Decorator:
+    """``--endpoint``: the number of an endpoint."""
+    return integer_option(text, "--endpoint", most=255, **more)
 
 
 def count_option(text: str) -> Decorator:
@@ -270,12 +248,9 @@ def count_option(text: str) -> Decorator:
     return integer_option(text, "-c", "--count", least=1)
 
 
-def amount_option(
-    text: str, *names: str, default: float | None = None, zero: bool = False, metavar: str = "S"
-) -> Decorator:
-    """A number, in seconds unless ``metavar`` names another unit; greater than 0, or with ``zero`` at least 0."""
-    kind, shown = Amount(0, min_open=not zero), default is not None
-    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=text)
+def amount_option(text: str, *names: str, zero: bool = False, **more: Any) -> Decorator:
+    """A number, in seconds unless the metavar names another unit; greater than 0, or with ``zero`` at least 0."""
+    return option(text, *names, type=Amount(0, min_open=not zero), **{"metavar": "S"} | more)
 
 
 def duration_option(default: float | None, text: str) -> Decorator:
@@ -290,78 +265,59 @@ def timeout_option(default: float | None, text: str) -> Decorator:
 
 def write_option(text: str, *names: str, **more: Any) -> Decorator:
     """``-w``: the file to write; ``names`` are further names of the option, ``more`` its other properties in click."""
-    properties: dict[str, Any] = {"metavar": "FILE", "type": FILE, "help": text}
-    return click.option("-w", "--write", *names, **properties | more)
+    return option(text, "-w", "--write FILE", *names, **{"type": FILE} | more)
 
 
 def live_dialect_option(text: str, **more: Any) -> Decorator:
     """``--dialect`` of hosts that mxwire runs, for which there is nothing to detect; ``more``: as in click."""
-    return click.option("--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help=text, **more)
+    return option(text, "--dialect mxoe|omx|omx:M", shell_complete=live_dialects, **more)
 
 
 peers_option = option(
-    "--peers",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Known hosts: one Ethernet address and name per line.",
-    **of_topic("hosts", "peers"),
+    "Known hosts: one Ethernet address and name per line.", "--peers FILE", type=PATH, **of_topic("hosts", "peers")
 )
 dialect_option = option(
-    "--dialect",
+    "Dialect of the hosts; auto detects it per pair of hosts.  [default: auto]",
+    "--dialect auto|mxoe|omx|omx:M",
     default="auto",
-    metavar="auto|mxoe|omx|omx:M",
     shell_complete=dialects,
-    help="Dialect of the hosts; auto detects it per pair of hosts.  [default: auto]",
     **of_topic("dialects"),
 )
 _TABLES: Final = "Write a table: .parquet, .csv, .ndjson or .arrow"
 
 
-def _table_option(metavar: str, text: str) -> Decorator:
-    return click.option("--to", "target", metavar=metavar, type=click.Path(path_type=Path), help=text)
-
-
-table_option = _table_option("FILE", f"{_TABLES}.")
+table_option = option(f"{_TABLES}.", "--to FILE", "target", type=PATH)
+set_table_option = option(f"{_TABLES}; with --on, a folder of Parquet files.", "--to FILE|DIR", "target", type=PATH)
 piece_option = amount_option(
-    "Divide captures of more than MB (10^6 bytes) among the workers of --on.", "--piece", default=1000, metavar="MB"
+    "Divide captures of more than MB (10^6 bytes) among the workers of --on.", "--piece MB", default=1000
 )
-set_table_option = _table_option("FILE|DIR", f"{_TABLES}; with --on, a folder of Parquet files.")
 time_format_option = option(
-    "--time-format",
-    type=click.Choice(["relative", "delta", "absolute"]),
+    "Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
+    "--time-format [relative|delta|absolute]",
     default="relative",
-    show_default=True,
-    help="Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
 )
 ethertype_option = option(
-    "--ethertype",
+    "EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
+    "--ethertype N",
     "ethertypes",
-    metavar="N",
     type=ether_type,
     multiple=True,
-    help="EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
     **of_topic("dialects"),
 )
 damage_option = option(
+    "Continue behind damage in a capture, where frames can be recognised again.",
     "--skip-damage",
     is_flag=True,
-    help="Continue behind damage in a capture, where frames can be recognised again.",
     **of_topic("files"),
 )
 every_option = option(
-    "--every",
+    "Interval of progress lines; on a terminal the counts are always shown.",
+    "--every S",
     type=Amount(0.1),
     default=10.0,
-    show_default=True,
-    metavar="S",
-    help="Interval of progress lines; on a terminal the counts are always shown.",
 )
 key_option = option(
-    "--key",
-    type=number_type(0xFFFF_FFFF),
-    default=DEFAULT_KEY,
-    metavar="K",
-    help=f"Key of the endpoint.  [default: {DEFAULT_KEY:#x}]",
+    f"Key of the endpoint.  [default: {DEFAULT_KEY:#x}]", "--key K", type=number_type(0xFFFF_FFFF), default=DEFAULT_KEY
 )
 
 
@@ -405,12 +361,11 @@ def via_option(*choices: str, **properties: Any) -> Decorator:
     """``--via``, the kind of the link: some of packet, xdp, xdp-send and kernel; ``properties``: as in click."""
     more = "; kernel: live frames made by the kernel" if "kernel" in choices else ""
     more += "; xdp-send: AF_XDP to send large messages, AF_PACKET for all else" if "xdp-send" in choices else ""
-    return click.option(
+    return option(
+        f"packet: AF_PACKET; xdp: AF_XDP, which takes the frames from all other programs{more}.",
         "--via",
         type=click.Choice(choices),
         default="packet",
-        show_default=True,
-        help=f"packet: AF_PACKET; xdp: AF_XDP, which takes the frames from all other programs{more}.",
         **properties,
     )
 
@@ -424,13 +379,13 @@ def _choose_colour(context: click.Context, _option: click.Parameter, choice: str
 
 def colour_option(**properties: Any) -> Decorator:
     """``--color``; ``properties`` are other ones in click."""
-    return click.option(
+    return option(
+        "Colours: auto uses them on a terminal, always in pipes too.  [default: auto]",
         "--color",
         type=click.Choice(COLOUR_CHOICES),
         metavar="|".join(COLOUR_CHOICES),
         is_eager=True,
         expose_value=False,
         callback=_choose_colour,
-        help="Colours: auto uses them on a terminal, always in pipes too.  [default: auto]",
         **properties,
     )

@@ -79,19 +79,15 @@ class PerfOptions(EventReport):
     """The options of mxwire perf, and its output."""
 
     live: LiveOptions = group(LiveOptions)
-    destination: HostChoice | None = option(
-        "-d", metavar="HOST", type=host_type, help="Send to this host: act as the sender."
-    )
+    destination: HostChoice | None = option("Send to this host: act as the sender.", "-d HOST", type=host_type)
     remote: int | None = integer_option("Its endpoint.  [default: 0]", "-r", most=255)
-    start: int = integer_option("First length.", "-S", most=_LENGTH, default=0, metavar="BYTES")
-    end: int = integer_option("Lengths stay below this.", "-E", most=_LENGTH, default=4194305, metavar="BYTES")
+    start: int = integer_option("First length.", "-S BYTES", most=_LENGTH, default=0)
+    end: int = integer_option("Lengths stay below this.", "-E BYTES", most=_LENGTH, default=4194305)
     multiplier: int = integer_option("Multiply the length by N …", "-M", most=_LENGTH, default=2)
-    increment: int = integer_option(
-        "… and add BYTES, for the next length.", "-I", most=_LENGTH, default=0, metavar="BYTES"
-    )
+    increment: int = integer_option("… and add BYTES, for the next length.", "-I BYTES", most=_LENGTH, default=0)
     iterations: int = integer_option("Round trips per length.", "-N", most=_COUNT, default=1000)
     warmup: int = integer_option("Round trips before those that count.", "-W", most=_COUNT, default=10)
-    pause: int = integer_option("Pause between lengths.", "-P", most=10**9, default=100, metavar="MS")
+    pause: int = integer_option("Pause between lengths.", "-P MS", most=10**9, default=100)
     interval: float | None = amount_option(
         "Also print a line per S seconds of a length: its messages, their times, and retransmissions.", "--interval"
     )
@@ -109,10 +105,9 @@ class PerfOptions(EventReport):
     )
     as_json: bool = json_option("JSON Lines: one object per line.")
     columns: str | None = option(
-        "--as",
+        f"Sender: print the columns of {', '.join(list(_AS)[:-1])} or {list(_AS)[-1]}.",
+        "--as BENCHMARK",
         type=click.Choice(list(_AS), case_sensitive=False),
-        metavar="BENCHMARK",
-        help=f"Sender: print the columns of {', '.join(list(_AS)[:-1])} or {list(_AS)[-1]}.",
     )
     plot: Path | None = plot_option("Sender: draw latency and bandwidth into a .png or .svg.", ".png", ".svg", ".pdf")
 

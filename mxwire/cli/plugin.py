@@ -12,7 +12,7 @@ from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.option_class import option
 from mxwire.cli.option_groups import DecodingOptions, Inputs
-from mxwire.cli.options import FILE, damage_option, json_option, write_option
+from mxwire.cli.options import FILE, PATH, damage_option, json_option, write_option
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 _NO_INTERFACES = "none; as root, Wireshark offers only those that are installed for all users (--global)"
 
 _json_option = json_option("Print one JSON object.")
-_for_all = option("--global", "for_all", is_flag=True, help="For all users of this computer, not just you.")
-_program_option = option(
-    "--tshark", metavar="PROGRAM", type=click.Path(path_type=Path), help="This tshark, not the one in the PATH."
-)
+_for_all = option("For all users of this computer, not just you.", "--global", "for_all", is_flag=True)
+_program_option = option("This tshark, not the one in the PATH.", "--tshark PROGRAM", type=PATH)
 
 
 @click.group(cls=CommandGroup)
@@ -128,9 +126,7 @@ def check(tshark: Path | None, as_json: bool) -> None:
 
 @command.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@write_option(
-    "Write the names to FILE instead, such as the ethers of a profile.", "target", type=click.Path(path_type=Path)
-)
+@write_option("Write the names to FILE instead, such as the ethers of a profile.", "target", type=PATH)
 @_program_option
 @damage_option
 @_json_option

@@ -48,26 +48,23 @@ class ReceiveOptions:
 
     live: LiveOptions = group(LiveOptions)
     output: str = option(
-        "-o",
+        "The file for the data; - (the default) is standard output.",
+        "-o FILE|-",
         default="-",
-        metavar="FILE|-",
         type=FILE,
-        help="The file for the data; - (the default) is standard output.",
+        show_default=False,
     )
-    endpoint: int = endpoint_option("Endpoint to open.", MEETING_POINT)
+    endpoint: int = endpoint_option("Endpoint to open.", default=MEETING_POINT)
     key: int = key_option
     match: int | None = option(
-        "--match",
-        type=number_type(_ALL),
-        metavar="N",
-        help="Receive only messages with this match info.  [default: all]",
+        "Receive only messages with this match info.  [default: all]", "--match N", type=number_type(_ALL)
     )
     given_mask: int | None = option(
-        "--mask", type=number_type(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]"
+        "The bits of --match to compare.  [default: all]", "--mask N", type=number_type(_ALL)
     )
     count: int = integer_option("Stop after N messages; 0: no limit.", "-c", "--count", default=1)
     maximum: int = integer_option(
-        "Longest message; longer ones are truncated.", "--maximum", most=(1 << 32) - 1, default=1 << 30, metavar="BYTES"
+        "Longest message; longer ones are truncated.", "--maximum BYTES", most=(1 << 32) - 1, default=1 << 30
     )
     timeout: float | None = timeout_option(
         None, "Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FILTERS, FilterOptions
@@ -41,61 +39,49 @@ class ReplayOptions:
     file: str = argument(metavar="FILE", type=shared.FILE)
     interface: str | None = shared.interface_option()
     via: str = shared.via_option("packet", "xdp")
-    speed: float | None = shared.amount_option("Send N times as fast as recorded.", "--speed", metavar="N")
+    speed: float | None = shared.amount_option("Send N times as fast as recorded.", "--speed N")
     rate: str | None = option(
-        "--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; k, M, G: 10^3, 10^6, 10^9."
+        "Frames (50000/s) or bits (1Gbit/s) per second; k, M, G: 10^3, 10^6, 10^9.", "--rate RATE"
     )
     top_speed: bool = shared.flag_option("Send as fast as possible.", "--top-speed")
-    loop: int = option(
-        "--loop", type=click.IntRange(0), default=1, metavar="N", help="Repeat N times; 0: until Ctrl-C.  [default: 1]"
-    )
+    loop: int = shared.integer_option("Repeat N times; 0: until Ctrl-C.  [default: 1]", "--loop", default=1)
     mapped: tuple[str, ...] = option(
-        "--map", metavar="OLD=NEW", multiple=True, help="Replace an Ethernet address; self is that of the interface."
+        "Replace an Ethernet address; self is that of the interface.", "--map OLD=NEW", multiple=True
     )
     ethertype: int = option(
-        "--ethertype",
+        "EtherType that MXoE uses in this capture, if not 0x86DF.",
+        "--ethertype N",
         type=shared.ether_type,
         default=ETHERTYPE_MXOE,
-        metavar="N",
-        help="EtherType that MXoE uses in this capture, if not 0x86DF.",
+        show_default=False,
     )
-    new_ethertype: int | None = option(
-        "--new-ethertype", type=shared.ether_type, metavar="N", help="EtherType of the sent frames."
-    )
+    new_ethertype: int | None = option("EtherType of the sent frames.", "--new-ethertype N", type=shared.ether_type)
     pad: bool = shared.flag_option("Include frames that the capture cut off, padded with zeros.", "--pad")
     dry_run: bool = shared.flag_option("Only print the frames that would be sent, and when.", "--dry-run")
     linger: float = option(
-        "--linger",
-        type=shared.Amount(0),
-        default=0.2,
-        metavar="S",
-        help="Seconds to wait for the last answers.  [default: 0.2]",
+        "Seconds to wait for the last answers.  [default: 0.2]", "--linger S", type=shared.Amount(0), default=0.2
     )
-    played: str | None = option("--as", metavar="MAC", help="Play this host of the capture against a live one.")
-    against: str | None = option(
-        "--against", metavar="MAC", help="The recorded partner of that host, if there are several."
-    )
+    played: str | None = option("Play this host of the capture against a live one.", "--as MAC")
+    against: str | None = option("The recorded partner of that host, if there are several.", "--against MAC")
     filters: FilterOptions = group(FilterOptions, "endpoint", "by_name")
     target: HostChoice | None = option(
-        "--target",
-        metavar="HOST",
+        "With --as: the live host, like alpha:0, or an address.  [default: the first one found]",
+        "--target HOST",
         type=shared.host_type,
-        help="With --as: the live host, like alpha:0, or an address.  [default: the first one found]",
     )
     endpoints: tuple[str, ...] = option(
-        "--endpoint",
-        metavar="N",
-        multiple=True,
-        help="Only this endpoint number, of the source or of the destination. With --as: that of the live host, or "
+        "Only this endpoint number, of the source or of the destination. With --as: that of the live host, or "
         "several as RECORDED=LIVE.",
+        "--endpoint N",
+        multiple=True,
     )
-    key: int | None = option("--key", type=shared.number_type(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
-    name: str | None = option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
+    key: int | None = option("Key of the endpoint.", "--key K", type=shared.number_type(0xFFFF_FFFF))
+    name: str | None = option("Name of the played host.  [default: as in the capture]", "--name NAME")
     simulate: str | None = shared.name_option(
-        "Play against a simulated host: open-mx, native-mx …", "profile", "--simulate", metavar="PROFILE"
+        "Play against a simulated host: open-mx, native-mx …", "profile", "--simulate PROFILE"
     )
     timeout: float | None = shared.timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")
-    write: Path | None = shared.write_option("Write all frames to FILE.", type=click.Path(path_type=Path))
+    write: Path | None = shared.write_option("Write all frames to FILE.", type=shared.PATH)
     dialect: str = shared.dialect_option
     skip_damage: bool = shared.damage_option
     as_json: bool = shared.json_option("JSON Lines: one object per event.")

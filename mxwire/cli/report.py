@@ -12,7 +12,7 @@ import click
 from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.option_class import takes
+from mxwire.cli.option_class import option, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.cli.options import FILE, flag_option, has_old_report, json_option
 from mxwire.errors import MxwireError
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option(
-    "--html",
+@option(
+    "Write a site to DIR: a page per capture, with scripts and data.",
+    "--html DIR",
     "folder",
-    metavar="DIR",
     required=True,
     shell_complete=folders,
-    help="Write a site to DIR: a page per capture, with scripts and data.",
 )
 @flag_option("Replace a report in DIR.", "--force")
 @json_option("JSON Lines: one object, with the first page and the size of the report.")

@@ -6,12 +6,13 @@ import click
 
 from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.group import Command
+from mxwire.cli.option_class import option
 from mxwire.cli.options import flag_option, json_option
 
 
 @click.command("rules", cls=Command)
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=offers(rule_numbers))
-@click.option("--chapter", metavar="TITLE", help="Only the rules of a chapter; a part of its title is enough.")
+@option("Only the rules of a chapter; a part of its title is enough.", "--chapter TITLE")
 @flag_option("Also print the tests and scenarios of each NUMBER.", "-v", "--verbose")
 @json_option("JSON Lines: one object per rule.")
 def command(numbers: tuple[str, ...], chapter: str | None, verbose: bool, as_json: bool) -> None:

@@ -25,11 +25,10 @@ class RunOptions:
     """The options of mxwire run."""
 
     interface: str | None = option(
+        "The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
         "-i",
-        "--interface",
-        metavar="IF[,IF]",
+        "--interface IF[,IF]",
         shell_complete=offers(interfaces, listed=True),
-        help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
         **of_topic("", "interface"),
     )
     name: str | None = own_name_option

@@ -54,13 +54,12 @@ def command() -> None:
 
 @command.command(name="list")
 @click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
-@click.option(
-    "--rule",
+@option(
+    "Only those that test this rule, or one of these (R-ACK); may be repeated.",
+    "--rule NUMBER",
     "rules",
-    metavar="NUMBER",
     multiple=True,
     shell_complete=offers(rule_numbers),
-    help="Only those that test this rule, or one of these (R-ACK); may be repeated.",
 )
 @shared.json_option("JSON Lines: one object per scenario.")
 def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
@@ -149,20 +148,17 @@ class ScenarioOptions:
     )
     via: str = shared.via_option("packet", "xdp")
     target: HostChoice | None = option(
-        "--target",
-        metavar="HOST",
-        type=host_type,
-        help="The live host, like alpha:0, or an address; with :3 appended, its endpoint 3.",
+        "The live host, like alpha:0, or an address; with :3 appended, its endpoint 3.", "--target HOST", type=host_type
     )
     key: int = shared.key_option
     driver: str | None = option(
-        "--driver", metavar="COMMAND", help="Instead of --target: a program that opens hosts; see mxwire scenario host."
+        "Instead of --target: a program that opens hosts; see mxwire scenario host.", "--driver COMMAND"
     )
     harmful: bool = shared.flag_option("Include scenarios that crash real hosts.", "--harmful")
     judge: bool = shared.flag_option("Check all frames of the host against the rules too.", "--judge")
     ladder: bool = shared.flag_option("Draw the frames of each run.", "--ladder")
     write: str | None = option(
-        "-w", "--write", metavar="FILE", type=shared.FILE, help="Write all frames to FILE; .pcapng marks failures."
+        "Write all frames to FILE; .pcapng marks failures.", "-w", "--write FILE", type=shared.FILE
     )
     verbose: bool = shared.flag_option("Also print runs that pass, however many there are.", "-v", "--verbose")
     workers: WorkerOptions = group(WorkerOptions, "checkpoint")

@@ -20,6 +20,7 @@ from mxwire.cli.options import (
     endpoint_option,
     flag_option,
     host_type,
+    integer_option,
     json_option,
     key_option,
     number_type,
@@ -50,20 +51,11 @@ class SendOptions:
     destination: HostChoice = argument(metavar="HOST", type=host_type)
     files: tuple[str, ...] = argument(metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
     live: LiveOptions = group(LiveOptions)
-    match: int = option(
-        "--match",
-        type=number_type((1 << 64) - 1),
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Match info, 64 bits.",
-    )
+    match: int = option("Match info, 64 bits.", "--match N", type=number_type((1 << 64) - 1), default=0)
     endpoint: int | None = endpoint_option(f"Endpoint of the receiver.  [default: {MEETING_POINT}]")
     key: int = key_option
     synchronous: bool = flag_option("Wait for each message until it is received.", "--sync")
-    chunk: int | None = option(
-        "--chunk", type=click.IntRange(1, (1 << 32) - 1), metavar="BYTES", help="Send messages of this length."
-    )
+    chunk: int | None = integer_option("Send messages of this length.", "--chunk BYTES", least=1, most=LONGEST)
     timeout: float = timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
     as_json: bool = json_option("JSON Lines: one object per event.")
 

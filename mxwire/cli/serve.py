@@ -14,7 +14,7 @@ from mxwire.cli.group import Command
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, counted, note
 from mxwire.cli.option_class import group, option, options_class, takes
-from mxwire.cli.options import every_option, json_option, key_option
+from mxwire.cli.options import endpoint_option, every_option, json_option, key_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
 
@@ -35,13 +35,9 @@ class ServeOptions:
     """The options of mxwire serve."""
 
     live: LiveOptions = group(LiveOptions)
-    echo: bool = option("--echo/--sink", default=True, help="Send messages back, or only count them.  [default: echo]")
-    endpoints: tuple[int, ...] = option(
-        "--endpoint",
-        type=click.IntRange(0, 255),
-        multiple=True,
-        metavar="N",
-        help=f"Endpoint to open; may be repeated.  [default: {MEETING_POINT}]",
+    echo: bool = option("Send messages back, or only count them.  [default: echo]", "--echo/--sink", default=True)
+    endpoints: tuple[int, ...] = endpoint_option(
+        f"Endpoint to open; may be repeated.  [default: {MEETING_POINT}]", multiple=True
     )
     key: int = key_option
     every: float = every_option

@@ -16,7 +16,7 @@ from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.notes import wrote
-from mxwire.cli.option_class import takes
+from mxwire.cli.option_class import option, takes
 from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.progress import bar
 from mxwire.errors import OptionError
@@ -80,7 +80,7 @@ def _plan(value: str) -> Plan:
 
 
 def _rate(name: str, text: str) -> shared.Decorator:
-    return click.option(f"--{name}", type=shared.Amount(0, 1, max_open=True), metavar="P", help=text)
+    return option(text, f"--{name} P", type=shared.Amount(0, 1, max_open=True))
 
 
 def _count(name: str, text: str) -> shared.Decorator:
@@ -88,12 +88,12 @@ def _count(name: str, text: str) -> shared.Decorator:
 
 
 def _microseconds(name: str, text: str) -> shared.Decorator:
-    return shared.integer_option(text, f"--{name}", most=10**9, metavar="US")
+    return shared.integer_option(text, f"--{name} US", most=10**9)
 
 
 @click.command(cls=Command)
 @shared.integer_option("Random seed.  [default: 0]", "--seed")
-@click.option("--seeds", type=_seeds, metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
+@option("Campaign: one run per seed, each with its own faults.", "--seeds A-B", type=_seeds)
 @takes(WorkerOptions, name="workers")
 @shared.table_option
 @shared.integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
@@ -103,8 +103,7 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 @shared.name_option(
     "Implementations to imitate, by the hosts in turn; see above.  [default: open-mx]",
     "profile",
-    "--profile",
-    metavar="NAME[/HZ],…",
+    "--profile NAME[/HZ],…",
     listed=True,
 )
 @shared.integer_option("Applications per host.  [default: 1]", "--processes", least=1, most=4)
@@ -116,9 +115,9 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 )
 @shared.integer_option("Interfaces per host.  [default: 1]", "--interfaces", least=1, most=4)
 @shared.name_option("Discovery of hosts: static, nameless or announce.  [default: static]", "discovery", "--discovery")
-@shared.integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
+@shared.integer_option("Longest message.  [default: 1048576]", "--largest BYTES")
 @shared.integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
-@click.option("--faults", type=_plan, metavar="PLAN", help="Faults at given frames and steps: lose@7,die:1@31.")
+@option("Faults at given frames and steps: lose@7,die:1@31.", "--faults PLAN", type=_plan)
 @shared.integer_option(
     "Play every plan of up to this many faults of a small workload, or of all of them.", "--exhaustive", least=1, most=4
 )
@@ -139,9 +138,9 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 @_count("partition", "Periods in which one host cannot reach another.")
 @_count("filter", "Periods in which a packet type is dropped.")
 @_count("mtu", "Periods in which long frames do not pass.")
-@click.option("--judge/--no-judge", "judged", default=None, help="Check all frames against the rules, or do not.")
-@click.option("--pcap", type=click.Path(), metavar="FILE", help="Write all frames to a capture file.")
-@shared.integer_option("With --pcap: only frames that this host sends or receives.", "--at", metavar="HOST")
+@option("Check all frames against the rules, or do not.", "--judge/--no-judge", "judged", default=None)
+@option("Write all frames to a capture file.", "--pcap FILE", type=click.Path())
+@shared.integer_option("With --pcap: only frames that this host sends or receives.", "--at HOST")
 @shared.json_option("JSON Lines: one object per run.")
 @conflicts(
     "--exhaustive",

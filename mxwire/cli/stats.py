@@ -50,26 +50,19 @@ class StatsOptions:
         "Also draw plots: .svg, .png or .html (needs matplotlib).", ".svg", ".png", ".html"
     )
     by: Literal["host", "endpoint"] = option(
-        "--by",
-        type=click.Choice(["host", "endpoint"]),
-        default="host",
-        show_default=True,
-        help="List pairs of hosts, or of endpoints.",
+        "List pairs of hosts, or of endpoints.", "--by [host|endpoint]", default="host"
     )
     sort: str = option(
-        "--sort",
+        f"Order of the pairs, largest first: {', '.join(_SORTS)}.",
+        "--sort KEY",
         type=click.Choice(_SORTS),
         default="bytes",
-        show_default=True,
-        metavar="KEY",
-        help=f"Order of the pairs, largest first: {', '.join(_SORTS)}.",
     )
     xplot: Path | None = option(
-        "--xplot",
-        metavar="DIR",
+        "Also write time-sequence and throughput graphs for xplot into DIR.",
+        "--xplot DIR",
         type=click.Path(path_type=Path, file_okay=False),
         shell_complete=folders,
-        help="Also write time-sequence and throughput graphs for xplot into DIR.",
     )
     message: int | None = shared.integer_option(
         "The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1

@@ -34,13 +34,7 @@ class TopOptions:
     inputs: Inputs = group(Inputs)
     once: bool = shared.flag_option("Print one report: of a whole FILE, or of 3 seconds (--duration).", "--once")
     as_json: bool = shared.json_option("JSON Lines: one object per interval, or one with --once.")
-    sort: str = option(
-        "--sort",
-        type=click.Choice(SORTS),
-        default="bytes",
-        show_default=True,
-        help="Order of the pairs, largest first.",
-    )
+    sort: str = option("Order of the pairs, largest first.", "--sort", type=click.Choice(SORTS), default="bytes")
     interval: float = shared.amount_option("Seconds between two updates.", "--refresh", default=1.0)
     filters: FilterOptions = group(FilterOptions, "messages")
     decoding: DecodingOptions = group(DecodingOptions)

@@ -38,10 +38,9 @@ class VerifyOptions:
     inputs: Inputs = group(Inputs)
     filters: FilterOptions = group(FilterOptions)
     rules: str | None = option(
-        "--rules",
-        metavar="NUMBER,…",
+        "Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
+        "--rules NUMBER,…",
         shell_complete=offers(rule_numbers, listed=True),
-        help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
     )
     profile: str | None = shared.name_option(
         "Implementation of the hosts: sets their timers, limits and known defects.", "profile", "--profile"

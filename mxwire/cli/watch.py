@@ -41,11 +41,10 @@ class WatchOptions:
 
     interface: str = shared.interface_option(required=True)
     address: tuple[str, int] = option(
-        "--prometheus",
-        metavar="[HOST]:PORT",
+        "Serve metrics at http://HOST:PORT/metrics; without HOST on 127.0.0.1.",
+        "--prometheus [HOST]:PORT",
         type=_address,
         required=True,
-        help="Serve metrics at http://HOST:PORT/metrics; without HOST on 127.0.0.1.",
     )
     seconds: float | None = shared.duration_option(None, "End after S seconds.")
     pairs: int = shared.integer_option(
