@@ -135,10 +135,8 @@ class NackTracker:
         _, _, time_ns, number, wire_length, key, nack_type, sequence = row
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
         flow = direction.flow
-        flow.frames += 1
-        flow.bytes += wire_length
+        flow.count(time_ns, wire_length)
         flow.nacks += 1
-        flow.conversation.last_ns = time_ns
         if self.state.marks is not None:
             self.state.marks.mark(row[0], 0, NACK)
         refusal = Refusal(number, time_ns, nack_name(nack_type))
@@ -152,14 +150,11 @@ class NackTracker:
     def _refuse(self, entry: NumberedEntry, refusal: Refusal) -> None:
         message = entry.message if isinstance(entry, Notice) else entry
         assert isinstance(message, CapturedMessage)
-        marks, place = self.state.marks, self.state.place
         if message.state == REPORTED:
-            message.flow.late += 1
-            if marks is not None:
-                marks.mark_late(place, message.number, NACK, 0)
+            self.state.note_late(message.flow, message, NACK)
             return
-        if marks is not None:
-            marks.mark(place, message.number, NACK)
+        if self.state.marks is not None:
+            self.state.marks.mark(self.state.place, message.number, NACK)
         if entry.nack is None:
             entry.nack = refusal
         if isinstance(entry, Notice):

@@ -18,7 +18,7 @@ class ConnectTracker:
         _, _, time_ns, number, wire_length, key, session, app_key, start, connect_number = row
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
         flow = self._opened(direction, session, time_ns)
-        _count(flow, time_ns, wire_length)
+        flow.count(time_ns, wire_length)
         note_start(flow.back, start)
         conversation = flow.conversation
         known = conversation.connect(flow.side, connect_number)
@@ -32,7 +32,7 @@ class ConnectTracker:
         _, _, time_ns, number, wire_length, key, initiator, responder, start, connect_number, status = row
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
         flow = self._answered(direction, initiator, responder, time_ns)
-        _count(flow, time_ns, wire_length)
+        flow.count(time_ns, wire_length)
         if status == 0:
             note_start(flow.back, start)
         conversation = flow.conversation
@@ -86,9 +86,3 @@ def _restarts_numbering(conversation: Conversation, known: Connect) -> bool:
     """Return whether numbering restarted at 0, which shows that the sender forgot its partner (R-CLS-03)."""
     latest = next(each for each in reversed(conversation.connects) if each.side == known.side)
     return known is not latest and known.number == 0 and known.answered_ns is not None
-
-
-def _count(flow: Flow, time_ns: int, wire_length: int) -> None:
-    flow.frames += 1
-    flow.bytes += wire_length
-    flow.conversation.last_ns = time_ns

@@ -215,6 +215,12 @@ class CapturedMessage(NumberedEntry):
         self.last_ns = self.last_sent_ns = self.first_ns
 
     @property
+    def pulled(self) -> MessagePull:
+        """The pull of a large message, for callers that know it to be one."""
+        assert self.pull is not None
+        return self.pull
+
+    @property
     def end_ns(self) -> int:
         """Time at which the sender could know the outcome; time of the last frame if it never could."""
         ended: int | None = None

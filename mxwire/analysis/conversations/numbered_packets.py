@@ -46,7 +46,6 @@ from mxwire.analysis.conversations.frame_marks import (
     RETRANSMISSION,
     RNDV,
     THROTTLED,
-    MarkRecorder,
 )
 from mxwire.analysis.conversations.message import (
     REPEATS_KEPT,
@@ -80,16 +79,9 @@ class NumberedTracker:
         self._inline(row, "SMALL")
 
     def _inline(self, row: Row, kind: Kind) -> None:
-        _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match = row
-        state = self.state
-        flow = state.flow(key, session, time_ns, wire_length)
-        self._piggyback(row, flow, ack)
-        stream, position, entry = self._find(flow, sequence, (kind, length, match))
-        marks = state.marks
-        flags = 0
+        _, _, time_ns, number, _, _, _, ack, _, length, match = row
+        flow, stream, position, entry, flags = self._arrive(row, (kind, length, match))
         if entry is None:
-            if marks is not None:
-                flags = stream.arrival(position)
             message = self._create(flow, stream, kind, position, length, match)
             message.complete_ns = time_ns
             message.bytes_seen = length
@@ -100,23 +92,14 @@ class NumberedTracker:
             if self._is_late(entry, message, DATA):
                 return
             flags = count_repeat(message, time_ns, number, ack)
-        message.add_frame(number, time_ns)
-        if marks is not None:
-            self._mark(marks, stream, message, message, DATA, flags)
+        self._add_frame(row, stream, message, message, DATA, flags)
 
     def medium(self, row: Row) -> None:
         """Process a fragment of a MEDIUM."""
-        _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, fragment, size = row
-        state = self.state
-        flow = state.flow(key, session, time_ns, wire_length)
-        self._piggyback(row, flow, ack)
-        stream, position, entry = self._find(flow, sequence, ("MEDIUM", length, match))
+        _, _, time_ns, number, _, _, _, _, _, length, match, fragment, size = row
+        flow, stream, position, entry, flags = self._arrive(row, ("MEDIUM", length, match))
         bit = 1 << fragment
-        marks = state.marks
-        flags = 0
         if entry is None:
-            if marks is not None:
-                flags = stream.arrival(position)
             message = self._create(flow, stream, "MEDIUM", position, length, match)
         else:
             assert isinstance(entry, CapturedMessage)
@@ -125,14 +108,12 @@ class NumberedTracker:
                 return
             flags = self._another_fragment(message, bit, time_ns, number)
         message.round |= bit
-        message.add_frame(number, time_ns)
         if not message.fragments & bit:
             message.fragments |= bit
             message.bytes_seen += size
             if message.bytes_seen >= length and message.complete_ns is None:
                 message.complete_ns = time_ns
-        if marks is not None:
-            self._mark(marks, stream, message, message, DATA, flags)
+        self._add_frame(row, stream, message, message, DATA, flags)
 
     @staticmethod
     def _another_fragment(message: CapturedMessage, bit: int, time_ns: int, number: int) -> int:
@@ -157,16 +138,9 @@ class NumberedTracker:
 
     def rndv(self, row: Row) -> None:
         """Process the announcement of a large message."""
-        _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, region, counter, offset = row
-        state = self.state
-        flow = state.flow(key, session, time_ns, wire_length)
-        self._piggyback(row, flow, ack)
-        stream, position, entry = self._find(flow, sequence, ("RNDV", length, match))
-        marks = state.marks
-        flags = 0
+        _, _, time_ns, number, _, _, _, ack, _, length, match, region, counter, offset = row
+        flow, stream, position, entry, flags = self._arrive(row, ("RNDV", length, match))
         if entry is None:
-            if marks is not None:
-                flags = stream.arrival(position)
             message = self._announce(flow, stream, position, length, match, MessagePull(region, counter, offset))
             message.piggyack = ack
         else:
@@ -175,9 +149,7 @@ class NumberedTracker:
             if self._is_late(entry, message, RNDV):
                 return
             flags = count_repeat(message, time_ns, number, ack)
-        message.add_frame(number, time_ns)
-        if marks is not None:
-            self._mark(marks, stream, message, message, RNDV, flags)
+        self._add_frame(row, stream, message, message, RNDV, flags)
 
     def _announce(
         self, flow: Flow, stream: Stream, position: int, length: int, match: int, pull: MessagePull
@@ -200,22 +172,14 @@ class NumberedTracker:
 
     def notify(self, row: Row) -> None:
         """Process a NOTIFY: a numbered packet that ends a large message of the opposite direction."""
-        _, _, time_ns, number, wire_length, key, sequence, ack, session, total, region, counter = row
-        state = self.state
-        flow = state.flow(key, session, time_ns, wire_length)
-        self._piggyback(row, flow, ack)
-        stream, position, entry = self._find(flow, sequence, ("NOTIFY", total, region << 8 | counter))
-        marks = state.marks
-        flags = 0
+        _, _, time_ns, number, _, _, _, ack, _, total, region, counter = row
+        flow, stream, position, entry, flags = self._arrive(row, ("NOTIFY", total, region << 8 | counter))
         if entry is None:
-            if marks is not None:
-                flags = stream.arrival(position)
             message = flow.back.announced.get((region, counter))
             if message is None or (message.state == REPORTED and message.position < 0):
-                message = state.adopt(flow.back, MessagePull(region, counter, 0))
-                assert message.pull is not None
-                announce(flow.back, message, message.pull)
-            state.take_replies(message)
+                message = self.state.adopt(flow.back, MessagePull(region, counter, 0))
+                announce(flow.back, message, message.pulled)
+            self.state.take_replies(message)
             notice = Notice(position, time_ns, ack, message, number, total)
             self._add(flow, stream, notice)
             self._end(message, notice)
@@ -225,9 +189,7 @@ class NumberedTracker:
             if self._is_late(entry, message, NOTIFY):
                 return
             flags = self._repeat_notice(notice, time_ns, ack)
-        message.add_frame(number, time_ns)
-        if marks is not None:
-            self._mark(marks, stream, message, notice, NOTIFY, flags)
+        self._add_frame(row, stream, message, notice, NOTIFY, flags)
 
     @staticmethod
     def _end(message: CapturedMessage, notice: Notice) -> None:
@@ -253,10 +215,24 @@ class NumberedTracker:
 
     # Common to all handlers
 
-    def _piggyback(self, row: Row, flow: Flow, ack: int) -> None:
-        stream = flow.back.stream
-        if stream is None or ack != stream.ack_value:
-            acknowledge(self.state, row, flow.back, ack, "piggyback", effective=True, confirmed=row[8] != NO_SESSION)
+    def _arrive(self, row: Row, content: tuple[str, int, int]) -> tuple[Flow, Stream, int, NumberedEntry | None, int]:
+        """Count a packet and take its piggyback; return its flow, stream and position, the known entry, and the flags
+        of a new number."""
+        _, _, time_ns, _, wire_length, key, sequence, ack, session, *_ = row
+        state = self.state
+        flow = state.flow(key, session, time_ns, wire_length)
+        answered = flow.back.stream
+        # Most packets repeat the previous ack, which changes nothing.
+        if answered is None or ack != answered.ack_value:
+            acknowledge(state, row, flow.back, ack, "piggyback", effective=True, confirmed=session != NO_SESSION)
+        stream, position, entry = self._find(flow, sequence, content)
+        return (
+            flow,
+            stream,
+            position,
+            entry,
+            0 if entry is not None or state.marks is None else stream.arrival(position),
+        )
 
     def _find(
         self, flow: Flow, sequence: int, content: tuple[str, int, int]
@@ -317,24 +293,19 @@ class NumberedTracker:
     def _is_late(self, entry: CapturedMessage | Notice, message: CapturedMessage, role: int) -> bool:
         if message.state != REPORTED:
             return False
-        message.flow.late += 1
-        state = self.state
-        if state.marks is not None:
-            sent_ns = entry.last_ns if isinstance(entry, Notice) else entry.last_sent_ns
-            flags = DUPLICATE if state.now_ns - sent_ns < RESEND_NS else RETRANSMISSION | OBSOLETE
-            state.marks.mark_late(state.place, message.number, role, flags)
+        sent_ns = entry.last_ns if isinstance(entry, Notice) else entry.last_sent_ns
+        flags = DUPLICATE if self.state.now_ns - sent_ns < RESEND_NS else RETRANSMISSION | OBSOLETE
+        self.state.note_late(message.flow, message, role, flags)
         return True
 
-    def _mark(
-        self,
-        marks: MarkRecorder,
-        stream: Stream,
-        message: CapturedMessage,
-        entry: CapturedMessage | Notice,
-        role: int,
-        flags: int,
+    def _add_frame(
+        self, row: Row, stream: Stream, message: CapturedMessage, entry: CapturedMessage | Notice, role: int, flags: int
     ) -> None:
-        """Mark the current frame, which carries ``entry``: the message or its NOTIFY."""
+        """Add the current frame, which carries ``entry``, the message or its NOTIFY; mark it."""
+        message.add_frame(row[3], row[2])
+        marks = self.state.marks
+        if marks is None:
+            return
         if entry.nack is not None:
             flags |= NACKED
         if stream.next - stream.confirmed >= OUTSTANDING_MAXIMUM:

@@ -83,6 +83,12 @@ class Flow:
     late: int = 0
     """Number of frames whose message had already been reported."""
 
+    def count(self, time_ns: int, wire_length: int) -> None:
+        """Count a frame."""
+        self.frames += 1
+        self.bytes += wire_length
+        self.conversation.last_ns = time_ns
+
     @property
     def missing(self) -> int:
         """Numbered packets of this direction that were acknowledged or skipped, but not seen."""

@@ -120,14 +120,11 @@ class PullTracker:
         message = transfer.message
         marks = state.marks
         if message.state == REPORTED:
-            flow.late += 1
-            if marks is not None:
-                known = transfer.blocks.get(index)
-                again = DUPLICATE if known is not None and time_ns - known.time_ns <= REORDER_NS else RE_REQUEST
-                marks.mark_late(row[0], message.number, PULL, again | OBSOLETE)
+            known = transfer.blocks.get(index)
+            again = DUPLICATE if known is not None and time_ns - known.time_ns <= REORDER_NS else RE_REQUEST
+            state.note_late(flow, message, PULL, again | OBSOLETE)
             return
-        pull = message.pull
-        assert pull is not None
+        pull = message.pulled
         pull.pulls += 1
         pull.requested_replies += -(-(first + length) // transfer.payload)
         message.add_frame(number, time_ns)
@@ -163,12 +160,10 @@ class PullTracker:
         else:
             if message is None:
                 message = self.state.adopt(flow.back, MessagePull(region, counter, offset))
-                assert message.pull is not None
-                announce(flow.back, message, message.pull)
+                announce(flow.back, message, message.pulled)
             transfer = Transfer(key, message, dialect)
             self._remember(transfer)
-        pull = message.pull
-        assert pull is not None
+        pull = message.pulled
         transfer.identity = identity
         transfer.payload, transfer.per_block = dialect.reply_payload, dialect.frames_per_block
         transfer.lead = offset % dialect.reply_payload
@@ -183,8 +178,7 @@ class PullTracker:
     ) -> CapturedMessage:
         """Return the message of replies seen before their first PULL: the capture began later, or is disordered."""
         stray = transfer.message
-        pull = stray.pull
-        assert pull is not None
+        pull = stray.pulled
         if message is None:
             stray.flow.messages["RNDV"] -= 1
             flow.messages["RNDV"] += 1
@@ -192,7 +186,6 @@ class PullTracker:
             pull.region, pull.counter, pull.offset = region, counter, offset
             announce(flow, stray, pull)
             return stray
-        assert message.pull is not None
         _merge(message, stray)
         self.state.withdraw(stray)
         transfer.message = message
@@ -231,8 +224,7 @@ class PullTracker:
 
         Returns the flags of the PULL.
         """
-        pull = transfer.message.pull
-        assert pull is not None
+        pull = transfer.message.pulled
         since = time_ns - block.time_ns
         quiet = time_ns - max(block.time_ns, pull.last_reply_ns or 0)
         if quiet >= PULL_TIMER_NS:
@@ -317,8 +309,7 @@ class PullTracker:
                 marks.mark_replies(replies.place[which], message.number, OBSOLETE)
                 marks.late += replies.place[which].tolist()
             return
-        pull = message.pull
-        assert pull is not None
+        pull = message.pulled
         pull.replies += end - start
         message.frame_count += end - start
         message.last_ns = max(message.last_ns, int(replies.time_ns[end - 1]))
@@ -435,20 +426,14 @@ class PullTracker:
         self._take_before(transfer.key)
         message = transfer.message
         flow = message.flow
-        flow.frames += 1
-        flow.bytes += wire_length
+        flow.count(time_ns, wire_length)
         flow.nacks += 1
-        flow.conversation.last_ns = time_ns
-        marks = self.state.marks
         if message.state == REPORTED:
-            flow.late += 1
-            if marks is not None:
-                marks.mark_late(row[0], message.number, NACK, 0)
+            self.state.note_late(flow, message, NACK)
             return
-        if marks is not None:
-            marks.mark(row[0], message.number, NACK)
-        pull = message.pull
-        assert pull is not None
+        if self.state.marks is not None:
+            self.state.marks.mark(row[0], message.number, NACK)
+        pull = message.pulled
         pull.nacks += 1
         if pull.refusal is None:
             pull.refusal = Refusal(number, time_ns, nack_name(nack_type))
@@ -488,8 +473,7 @@ def _was_passed(transfer: Transfer, block: RequestedBlock) -> bool:
 
 def _merge(message: CapturedMessage, stray: CapturedMessage) -> None:
     """Add the frames of ``stray``, seen before its message was recognised, to ``message``."""
-    pull, other = message.pull, stray.pull
-    assert pull is not None and other is not None
+    pull, other = message.pulled, stray.pulled
     pull.replies += other.replies
     pull.repeated_replies += other.repeated_replies
     pull.duplicate_replies += other.duplicate_replies

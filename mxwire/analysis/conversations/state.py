@@ -189,9 +189,7 @@ class FollowerState:
         flow = direction.flow
         if flow.session != session:
             flow = self.flow_to(direction, session, time_ns)
-        flow.frames += 1
-        flow.bytes += wire_length
-        flow.conversation.last_ns = time_ns
+        flow.count(time_ns, wire_length)
         return flow
 
     def _close(self, conversation: Conversation, *, abandoned: bool = False) -> None:
@@ -243,6 +241,12 @@ class FollowerState:
         self.in_flight.pop(message.number, None)
         message.state = REPORTED
         message.flow.messages[message.kind] -= 1
+
+    def note_late(self, flow: Flow, message: CapturedMessage, role: int, flags: int = 0) -> None:
+        """Count and mark the current frame, which belongs to a message that has already been reported."""
+        flow.late += 1
+        if self.marks is not None:
+            self.marks.mark_late(self.place, message.number, role, flags)
 
     def settle(self, message: CapturedMessage) -> None:
         """Settle a message that is complete, or never will be; wait for late duplicates of its frames."""

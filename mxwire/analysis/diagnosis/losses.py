@@ -120,8 +120,7 @@ def _lost_of_pull(message: CapturedMessage, dialect: Dialect) -> tuple[int, int,
     """Return the number of replies that were requested and never passed, of PULLs that passed without any reply, and of
     re-requests of data that had passed.
     """
-    pull = message.pull
-    assert pull is not None
+    pull = message.pulled
     replies = missing_replies(pull)
     requests = again = 0
     for each in pull.requests:

@@ -103,8 +103,7 @@ class ZombieExaminer(Examiner):
     @staticmethod
     def _is_silent(message: CapturedMessage, facts: Facts) -> bool:
         """Return whether the puller made progress before, and its library has been silent since."""
-        pull = message.pull
-        assert pull is not None
+        pull = message.pulled
         last = facts.libraries.last_ns(direction_of(message.flow.back))
         return pull.requested_blocks > _WINDOW and (last is None or last < pull.requests[0].time_ns)
 
@@ -183,8 +182,7 @@ def _end_ns(message: CapturedMessage, facts: Facts) -> int:
 
 
 def _stopped_evidence(message: CapturedMessage, facts: Facts) -> Evidence:
-    pull = message.pull
-    assert pull is not None
+    pull = message.pulled
     text = (
         f"{named(message)}: {pull.ranges.total} bytes passed, then no PULL for "
         f"{seconds(_end_ns(message, facts) - message.last_ns)}"

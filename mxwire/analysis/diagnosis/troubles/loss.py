@@ -161,8 +161,7 @@ def _is_pull_lost(message: CapturedMessage, reordered: bool) -> bool:
     An early request (R-PUL-07) is not evidence if the puller itself had requested the later block first (R-MEA-15), or
     if ``reordered`` replies explain the request.
     """
-    pull = message.pull
-    assert pull is not None
+    pull = message.pulled
     if missing_replies(pull) or _timers(pull):
         return True
     return not reordered and not all(each.explained for each in pull.requests)

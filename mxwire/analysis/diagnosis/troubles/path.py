@@ -100,8 +100,7 @@ def _is_excused(message: CapturedMessage) -> bool:
 
 def _never_begins(message: CapturedMessage) -> bool:
     """Return whether a large message is pulled repeatedly and not even its first block is ever complete."""
-    pull = message.pull
-    assert pull is not None
+    pull = message.pulled
     timers = sum(each.cause == "timer" for each in pull.requests)
     return (
         timers >= _REPEATS
