@@ -28,7 +28,7 @@ from mxwire.cli.bench_overlap import overlap
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
-from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.notes import EventReport, end_interrupted_line, note
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import flag_option, interface_option, json_option
 from mxwire.errors import MxwireError
@@ -121,16 +121,16 @@ def serve(interface: str, as_json: bool) -> None:
     """Act as the other side of studies on another machine, until Ctrl-C or SIGTERM."""
     end_like_interrupt()
     from mxwire.bench.remote import StudyServer
-    from mxwire.report.json_line import keyed_line
 
     def report(text: str) -> None:
-        click.echo(keyed_line(event="role", text=text) if as_json else text)
+        output.print(text)
+        output.emit("role", text=text)
 
+    output = EventReport(as_json)
     server = StudyServer(interface, report)
     try:
         note(f"serving studies on {interface}: mxwire bench path, logp, models, imb or mtu with -i there")
-        if as_json:
-            click.echo(keyed_line(event="serving", interface=interface))
+        output.emit("serving", interface=interface)
         while True:
             server.step(1.0)
     except KeyboardInterrupt:

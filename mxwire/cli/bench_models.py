@@ -21,11 +21,10 @@ from mxwire.cli.bench_options import (
 )
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
-from mxwire.cli.notes import note
+from mxwire.cli.notes import note, print_records
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.options import flag_option
 from mxwire.errors import MxwireError
-from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from mxwire.bench.record import Recording
@@ -142,8 +141,7 @@ def _print_table(number: int, names: tuple[str, ...], bench: BenchOptions) -> No
     chosen = list(FACTS) if names == ("all",) else [check_model(each) for each in names]
     bench.check(live=False)
     if bench.as_json:
-        for each in table_records(number, chosen):
-            click.echo(json_line(each))
+        print_records(table_records(number, chosen))
     else:
         show(list(table_blocks(number, chosen)))
     if bench.html is not None:

@@ -16,11 +16,10 @@ from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.notes import counted, end_interrupted_line, listening, note
+from mxwire.cli.notes import counted, end_interrupted_line, listening, note, print_record
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
-from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
@@ -232,7 +231,7 @@ def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _TypeTally
             "files": files.written,
             "names": {mac_text(address): name for address, name in names.items()},
         }
-        click.echo(json_line(record), err=options.target == "-")
+        print_record(record, err=options.target == "-")
         return
     where = f" in {', '.join(files.written)}" if files.written and options.target != "-" else ""
     frames, size = counted(tally.frames, "frame"), counted(tally.bytes, "byte")

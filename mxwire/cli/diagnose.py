@@ -13,6 +13,7 @@ from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
+from mxwire.cli.notes import print_records
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import MxwireError
@@ -42,13 +43,12 @@ def _catalogued(function: Callable[..., None]) -> Any:
             function(as_json=as_json, **rest)
             return
         from mxwire.analysis.diagnosis import catalogue
-        from mxwire.report.diagnosis import catalogue_table, diagnosis_line, explanation
+        from mxwire.report.diagnosis import catalogue_table, diagnosis_record, explanation
         from mxwire.report.document import show
 
         diagnoses = catalogue() if explained is None else [_diagnosis(explained)]
         if as_json:
-            for each in diagnoses:
-                click.echo(diagnosis_line(each))
+            print_records(map(diagnosis_record, diagnoses))
         else:
             show([catalogue_table()] if explained is None else explanation(diagnoses[0]))
 

@@ -11,9 +11,9 @@ import click
 
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions
+from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import takes
 from mxwire.cli.options import duration_option, flag_option, json_option
-from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(live: LiveOptions, seconds: float, verbose: bool, as_json: bool) -> 
         if as_json:
             record = asdict(each)
             del record["several"]
-            click.echo(json_line(record))
+            print_record(record)
         elif each.several is None or verbose:
             _print(each)
         else:

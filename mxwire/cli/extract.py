@@ -100,12 +100,11 @@ def _gaps_text(gaps: list[tuple[int, int]], most: int) -> str:
 def _report(
     message: CapturedMessage, gaps: list[tuple[int, int]], length: int, target: Path, as_json: bool, to_output: bool
 ) -> None:
-    from mxwire.cli.notes import note
-    from mxwire.report.json_line import json_line
+    from mxwire.cli.notes import note, print_record
 
     if as_json:
         record = {"message": message.number, "file": str(target), "bytes": length, "length": message.length}
-        click.echo(json_line(record | {"gaps": [list(each) for each in gaps]}))
+        print_record(record | {"gaps": [list(each) for each in gaps]})
         return
     if not to_output:
         click.echo(f"wrote {count_of(length, 'byte')} of message {message.number} to {target}")

@@ -7,6 +7,7 @@ import click
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.message_choice import MessageChoice, follow_message
+from mxwire.cli.notes import print_records
 from mxwire.cli.option_class import takes
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import json_option
@@ -20,7 +21,6 @@ from mxwire.cli.options import json_option
 def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decoding: DecodingOptions) -> None:
     """Show every frame of one message: its role, time and contents."""
     from mxwire.report.document import Paragraph, show
-    from mxwire.report.json_line import json_line
     from mxwire.report.ladder import MessageLadder, ladder_lines
     from mxwire.report.pointers import SEE_FRAME
     from mxwire.report.terminal import terminal_width
@@ -38,8 +38,7 @@ def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decodi
         decoding.skip_damage,
     )
     if as_json:
-        for step in ladder.steps:
-            click.echo(json_line(step.as_object(message.number), decoder.start_ns))
+        print_records((step.as_object(message.number) for step in ladder.steps), decoder.start_ns)
         return
     for line in ladder_lines(message, ladder, decoder.start_ns or 0, terminal_width(), names):
         click.echo(line)

@@ -8,6 +8,7 @@ import click
 
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
+from mxwire.cli.notes import print_records
 from mxwire.cli.option_class import option
 from mxwire.cli.options import json_option
 
@@ -49,20 +50,18 @@ def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named:
     and from the packet type ("body").
     """
     from mxwire.report.document import show
-    from mxwire.report.formats import details, json_lines, overview, views
+    from mxwire.report.formats import details, field_records, overview, views
 
     if named:
-        from mxwire.report.fields import fields_json, fields_overview
+        from mxwire.report.fields import fields_overview, named_field_records
 
         if as_json:
-            for line in fields_json():
-                click.echo(line)
+            print_records(named_field_records())
         else:
             show(fields_overview())
         return
     if as_json:
-        for line in json_lines(packet_type, dialect):
-            click.echo(line)
+        print_records(field_records(packet_type, dialect))
     elif packet_type is None and not drawn:
         show(overview(dialect))
     else:

@@ -10,9 +10,8 @@ import click
 from mxwire.cli.catalogue import ENTRIES, GROUPS, TOPICS
 from mxwire.cli.group import Command, WholeWordFormatter
 from mxwire.cli.help_text import topic_text
-from mxwire.cli.notes import print_records
+from mxwire.cli.notes import print_record, print_records
 from mxwire.cli.options import SharedOption, json_option
-from mxwire.report.json_line import json_line
 from mxwire.words import suggestion
 
 if TYPE_CHECKING:
@@ -51,7 +50,10 @@ def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> No
     at = context.find_root()
     if len(words) == 1 and words[0] in TOPICS:
         topic = TopicHelp.read(words[0], at)
-        click.echo(json_line(topic.record()) if as_json else topic.write(at))
+        if as_json:
+            print_record(topic.record())
+        else:
+            click.echo(topic.write(at))
         return
     for name in words:
         group = at.command

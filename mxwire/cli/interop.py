@@ -186,13 +186,12 @@ def run(options: InteropOptions) -> None:
 @json_option("JSON Lines: changes, then their numbers.")
 def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""
-    from mxwire.interop.diff import blocks, compare, json_lines
+    from mxwire.interop.diff import blocks, change_records, compare
     from mxwire.interop.result import InteropReport
 
     difference = compare(InteropReport.read(old), InteropReport.read(new))
     if as_json:
-        for line in json_lines(difference):
-            click.echo(line)
+        print_records(change_records(difference))
     else:
         show(blocks(difference, everything=everything))
     if difference.is_worse:

@@ -10,6 +10,7 @@ import click
 
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
+from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import option
 from mxwire.cli.options import flag_option, json_option
 
@@ -110,6 +111,4 @@ def path(prefix: Path | None, packages: bool, provider: bool, as_json: bool) -> 
 
 
 def _print_json(made: Mapping[str, object]) -> None:
-    from mxwire.report.json_line import json_line
-
-    click.echo(json_line({name: str(value) if isinstance(value, Path) else value for name, value in made.items()}))
+    print_record({name: str(value) if isinstance(value, Path) else value for name, value in made.items()})

@@ -10,6 +10,7 @@ import click
 from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
+from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import argument, group, options_class, takes
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import FILE, as_pcapng, flag_option, is_plain_pcap, json_option, write_option
@@ -45,7 +46,6 @@ def command(options: MergeOptions) -> None:
     from mxwire.cli.reading import refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import plain, show
-    from mxwire.report.json_line import json_line
     from mxwire.report.merge import MergedCaptures, merge_blocks
 
     if "-" in (options.first, options.second):
@@ -64,7 +64,7 @@ def command(options: MergeOptions) -> None:
     )
     if options.as_json:
         record = MergedCaptures.of(options.first, options.second, comparison, options.target, written).record()
-        click.echo(json_line(record), err=options.target == "-")
+        print_record(record, err=options.target == "-")
         return
     blocks = merge_blocks(options.first, options.second, comparison, options.target, written)
     if options.target == "-":

@@ -91,10 +91,15 @@ def end_interrupted_line() -> None:
         click.echo(err=True)
 
 
+def print_record(record: dict[str, Any], start_ns: int | None = None, *, err: bool = False) -> None:
+    """Print a record as a line of JSON, with ``err`` to standard error."""
+    click.echo(json_line(record, start_ns), err=err)
+
+
 def print_records(records: Iterable[dict[str, Any]], start_ns: int | None = None) -> None:
     """Print records as JSON Lines."""
     for each in records:
-        click.echo(json_line(each, start_ns))
+        print_record(each, start_ns)
 
 
 class EventReport:
@@ -113,4 +118,4 @@ class EventReport:
     def emit(self, event: str, **what: Any) -> None:
         """Print an object, if the output is JSON."""
         if self.as_json:
-            click.echo(json_line({"event": event, **what}))
+            print_record({"event": event, **what})

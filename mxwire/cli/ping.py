@@ -10,9 +10,9 @@ import click
 
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, find
+from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import argument, group, options_class, takes
 from mxwire.cli.options import amount_option, count_option, host_type, json_option, key_option, timeout_option
-from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND
 from mxwire.words import count_of
 
@@ -144,7 +144,7 @@ class _PingJson:
     def show(self, outcome: PingOutcome) -> None:
         """Print one object per outcome."""
         lost = outcome.nanoseconds is None and outcome.refusal is None
-        self._print(
+        print_record(
             {
                 "type": "lost" if lost else "refused" if outcome.refusal else "answer",
                 "host": self._host,
@@ -158,7 +158,7 @@ class _PingJson:
     def end(self, statistics: PingStatistics, seconds: float) -> None:
         """Print the summary."""
         times = statistics.times()
-        self._print(
+        print_record(
             {
                 "type": "summary",
                 "host": self._host,
@@ -176,6 +176,3 @@ class _PingJson:
                 "p99_ns": times and times.percentile_99,
             }
         )
-
-    def _print(self, made: dict[str, Any]) -> None:
-        click.echo(json_line(made))

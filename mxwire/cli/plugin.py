@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import CommandGroup
+from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import option
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.cli.options import FILE, PATH, damage_option, json_option, write_option
@@ -82,7 +83,7 @@ def _print_changes(before: list[Place], done: dict[str, str], *, unchanged: str,
         each.file.kind: {"path": str(each.path), "before": each.state, "changed": each.state != unchanged}
         for each in before
     }
-    _print_json(files.pop("dissector") | files)
+    print_record(files.pop("dissector") | files)
 
 
 @command.command()
@@ -99,7 +100,7 @@ def path(for_all: bool, tshark: Path | None, as_json: bool) -> None:
         files.setdefault(each.file.kind, {})[each.scope] = each
     if as_json:
         made = {kind: {scope: _place(each) for scope, each in both.items()} for kind, both in files.items()}
-        _print_json({"source": str(source())} | made.pop("dissector") | made)
+        print_record({"source": str(source())} | made.pop("dissector") | made)
     else:
         click.echo(files["dissector"][_scope(for_all)].path)
 
@@ -117,7 +118,7 @@ def check(tshark: Path | None, as_json: bool) -> None:
 
     report = examine(tshark)
     if as_json:
-        _print_json(report.as_json())
+        print_record(report.as_json())
     else:
         _print_report(report)
     if not report.ok:
@@ -153,7 +154,7 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, skip
     changed = [each for each in entries if each.before != each.name]
     if as_json:
         hosts = [{"address": each.address, "name": each.name, "before": each.before} for each in entries]
-        _print_json({"path": str(path), "changed": bool(changed), "hosts": hosts})
+        print_record({"path": str(path), "changed": bool(changed), "hosts": hosts})
     else:
         for each in entries:
             done = "added" if each.before is None else f"replaces {each.before}" if each in changed else "is up to date"
@@ -187,7 +188,7 @@ def build(as_json: bool) -> None:
         raise MxwireError(f"{source_path()} does not exist: the plugin can be built only in a checkout of mxwire")
     written = write()
     if as_json:
-        _print_json({"path": str(source_path()), "changed": written})
+        print_record({"path": str(source_path()), "changed": written})
     else:
         click.echo(f"wrote {source_path()}" if written else f"{source_path()} is up to date")
 
@@ -198,12 +199,6 @@ def _scope(for_all: bool) -> Scope:
 
 def _place(place: Place) -> dict[str, str]:
     return {"path": str(place.path), "state": place.state}
-
-
-def _print_json(made: dict[str, Any]) -> None:
-    from mxwire.report.json_line import json_line
-
-    click.echo(json_line(made))
 
 
 def _print_report(report: Report) -> None:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
-from mxwire.cli.notes import counted, end_interrupted_line, note
+from mxwire.cli.notes import counted, end_interrupted_line, note, print_record
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 from mxwire.ethernet import DESTINATION, SOURCE, mac_bytes, mac_text
-from mxwire.report.json_line import json_line
 from mxwire.report.times import seconds_text
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ def _summarize(result: RawReplayResult, source: PreparedCapture, options: Replay
     """Print the frames sent, how closely they followed the pace, and the answers."""
     record, left_out = result.record(), 0 if options.pad else source.cut
     if options.as_json:
-        click.echo(json_line({"event": "summary", **record, "left_out": left_out}))
+        print_record({"event": "summary", **record, "left_out": left_out})
         return
     for line in _lines(record):
         click.echo(line)
@@ -305,8 +304,7 @@ def _print_plan(options: ReplayOptions, selection: Selection, pace: Pace) -> Non
     if not frames:
         raise MxwireError(f"{options.file}: no frame would be sent{source.empty_reason()}")
     if options.as_json:
-        record = {"event": "plan", "frames": frames, "bytes": size, "requested_us": last / 1e3}
-        click.echo(json_line(record))
+        print_record({"event": "plan", "frames": frames, "bytes": size, "requested_us": last / 1e3})
     else:
         when = "as fast as possible" if pace.hurried else f"in {last / 1e9:.6f} s"
         note(f"would send {counted(frames, 'frame')}, {counted(size, 'byte')} {when}")
@@ -323,7 +321,7 @@ def _print_frame(batch: FrameBatch, place: int, when: int, hurried: bool, as_jso
     if as_json:
         record: dict[str, Any] = {"event": "frame", "frame": number, "at_us": None if hurried else when / 1e3}
         record |= {"source": source, "destination": destination, "type": kind, "length": length}
-        click.echo(json_line(record))
+        print_record(record)
     else:
         at = "at once".rjust(14) if hurried else seconds_text(when)
         click.echo(f"{at}  frame {number:6}  {source} → {destination}  {kind:10} {length:5} bytes")

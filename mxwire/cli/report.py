@@ -44,9 +44,8 @@ def command(
     A filter limits the frames that are counted, and the messages and findings that are shown; all frames are followed.
     """
     from mxwire.cli.capture_set import CaptureSet
-    from mxwire.cli.notes import counted, note
+    from mxwire.cli.notes import counted, note, print_record
     from mxwire.extras import import_extra
-    from mxwire.report.json_line import json_line
 
     import_extra("bokeh", "report", "--html")
     from mxwire.report.site import write_report
@@ -59,17 +58,8 @@ def command(
     if sources:
         written = write_report(target, sources)
         if as_json:
-            click.echo(
-                json_line(
-                    {
-                        "page": str(written.index),
-                        "captures": len(sources),
-                        "bytes": written.bytes,
-                        "messages": written.messages,
-                        "ladders": written.ladders,
-                    }
-                )
-            )
+            about = {"bytes": written.bytes, "messages": written.messages, "ladders": written.ladders}
+            print_record({"page": str(written.index), "captures": len(sources), **about})
         else:
             ladders = f"{counted(written.messages, 'message')}, {counted(written.ladders, 'ladder')}"
             note(f"wrote {written.index}: {ladders}, {written.bytes / 1e6:.1f} MB")

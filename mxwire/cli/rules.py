@@ -6,6 +6,7 @@ import click
 
 from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.group import Command
+from mxwire.cli.notes import print_records
 from mxwire.cli.option_class import option
 from mxwire.cli.options import flag_option, json_option
 
@@ -23,12 +24,11 @@ def command(numbers: tuple[str, ...], chapter: str | None, verbose: bool, as_jso
     where mxwire implements and judges it.
     """
     from mxwire.report.document import show
-    from mxwire.report.rules import details, json_lines, overview, select
+    from mxwire.report.rules import details, overview, rule_records, select
 
     rules = select(numbers, chapter)
     if as_json:
-        for line in json_lines(rules):
-            click.echo(line)
+        print_records(rule_records(rules))
     elif numbers:
         show(details(rules, tests=verbose))
     else:

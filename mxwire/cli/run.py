@@ -12,6 +12,7 @@ from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.library import prefix_option
 from mxwire.cli.live_options import announce_option, own_dialect_option, own_name_option, own_profile_option
+from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import argument, option, options_class, takes
 from mxwire.cli.options import flag_option, json_option, of_topic, peers_option
 from mxwire.errors import MxwireError
@@ -92,10 +93,7 @@ def command(options: RunOptions) -> None:
     else:
         settings = environment(installation, os.environ, options.preload) | given
     if options.as_json:
-        from mxwire.report.json_line import json_line
-
-        changed = {key: value for key, value in settings.items() if os.environ.get(key) != value}
-        click.echo(json_line(changed))
+        print_record({key: value for key, value in settings.items() if os.environ.get(key) != value})
         return
     if not options.program:
         raise MxwireError("a program is missing: mxwire run -i eth0 -- PROGRAM [ARGUMENT]...")

@@ -16,13 +16,12 @@ from mxwire.cli.completion import offers, rule_numbers, scenarios
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions
-from mxwire.cli.notes import print_records
+from mxwire.cli.notes import print_record, print_records
 from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
 from mxwire.report.document import Paragraph, Row, Table, columns_of, show
-from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured
 from mxwire.words import count_of
 
@@ -91,7 +90,7 @@ def show_text(name: str, as_json: bool) -> None:
 
     script = load(name)
     if as_json:
-        click.echo(json_line(_record(script) | {"text": script.text}))
+        print_record(_record(script) | {"text": script.text})
         return
     if not is_coloured():
         click.echo(script.text, nl=False)
@@ -116,7 +115,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
         except MxwireError as error:
             problem, bad = error, bad + 1
         if as_json:
-            click.echo(json_line({"file": str(path), "ok": problem is None, **_problem(problem)}))
+            print_record({"file": str(path), "ok": problem is None, **_problem(problem)})
         elif problem is not None:
             click.echo(str(problem), err=True)
     if not as_json:
@@ -292,7 +291,7 @@ def _report(outcomes: Iterable[ScenarioOutcome], options: ScenarioOptions, seed:
             if isinstance(capture, CaptureWriter):
                 _write(capture, outcome)
             if options.as_json:
-                click.echo(json_line(outcome.as_object()))
+                print_record(outcome.as_object())
                 continue
             if not printed and seed is not None:
                 click.echo(f"seed {seed} (the same command with --seed {seed} repeats this run)")

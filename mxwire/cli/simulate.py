@@ -15,7 +15,7 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
-from mxwire.cli.notes import wrote
+from mxwire.cli.notes import print_record, wrote
 from mxwire.cli.option_class import option, takes
 from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.progress import bar
@@ -32,7 +32,6 @@ from mxwire.report.document import (
     number_columns,
     show,
 )
-from mxwire.report.json_line import json_line
 from mxwire.report.terminal import terminal_width
 from mxwire.units import MICROSECOND, SECOND
 
@@ -284,7 +283,7 @@ def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], targe
             digest.update(outcome.digest.encode())
             sums.update(outcome.counts)
             if as_json:
-                click.echo(json_line(outcome.record()))
+                print_record(outcome.record())
             if table is not None:
                 table.add(_row(outcome))
             if not outcome.held:
@@ -326,7 +325,7 @@ def _exhaust(
                 if table is not None:
                     table.add(_row(outcome))
             if as_json:
-                click.echo(json_line(play.record()))
+                print_record(play.record())
     if target is not None:
         wrote(sum(each.played for each in plays), "run", target)
     failed = [outcome for play in plays for outcome in play.failed]
@@ -403,7 +402,7 @@ def _report(outcome: RunOutcome, as_json: bool) -> bool:
     from mxwire.simulation import INVARIANTS
 
     if as_json:
-        click.echo(json_line(outcome.record()))
+        print_record(outcome.record())
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
     blocks: list[Block] = [_table(rows), Paragraph(_LEGEND), Paragraph(f"digest {outcome.digest}")]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.notes import end_interrupted_line, note, print_record
 from mxwire.cli.options import amount_option, flag_option, json_option
 
 _CLEAR = "\x1b[H\x1b[J"
@@ -41,14 +41,13 @@ def command(watch: bool, interval: float, as_json: bool) -> None:
 def _report(as_json: bool, *, clear: bool) -> bool:
     """Print all states once; return whether there are any."""
     from mxwire.host.state_socket import read_states
-    from mxwire.report.json_line import json_line
 
     states = list(read_states())
     if clear and not as_json and sys.stdout.isatty():
         click.echo(_CLEAR, nl=False)
     for each in states:
         if as_json:
-            click.echo(json_line(each))
+            print_record(each)
         elif "error" in each:
             note(f"process {each.get('pid')}: {each['error']}")
         else:

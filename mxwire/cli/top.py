@@ -13,7 +13,7 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.notes import note
+from mxwire.cli.notes import note, print_record
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.errors import MxwireError
@@ -71,12 +71,11 @@ def command(options: TopOptions) -> None:
 def _print(observed: Observation, options: TopOptions) -> None:
     from mxwire.cli.reading import refuse_empty
     from mxwire.report.document import show
-    from mxwire.report.json_line import json_line
     from mxwire.report.traffic import traffic_blocks, traffic_record
 
     def output(snapshot: TrafficSnapshot) -> None:
         if options.as_json:
-            click.echo(json_line(traffic_record(snapshot, options.sort), snapshot.first_ns))
+            print_record(traffic_record(snapshot, options.sort), snapshot.first_ns)
         else:
             show(traffic_blocks(snapshot, options.sort))
         sys.stdout.flush()

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, get_args
 
 from mxwire.interop.result import INTERRUPTED, Cell, InteropReport
 from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of
-from mxwire.report.json_line import keyed_line
 from mxwire.rules import Verdict
 from mxwire.words import printable
 
@@ -49,7 +48,7 @@ class ReportDifference:
     """Number of cells with the same verdict in both."""
 
     @property
-    def counts(self) -> dict[Kind, int]:
+    def counts(self) -> dict[str, int]:
         """Number of changes by kind."""
         counts = Counter(each.kind for each in self.changes)
         return {kind: counts[kind] for kind in KINDS}
@@ -149,29 +148,14 @@ def _verdict(cell: Cell) -> str:
     return "pass (fails)" if cell.verdict == "pass" and not cell.works else cell.verdict
 
 
-def json_lines(difference: ReportDifference) -> Iterator[str]:
+def change_records(difference: ReportDifference) -> Iterator[dict[str, Any]]:
     """Yield one JSON object per change, then one with the counts."""
     for each in difference.changes:
-        cell = each.cell
-        yield keyed_line(
-            record="change",
-            change=each.kind,
-            left=cell.left,
-            right=cell.right,
-            case=cell.case,
-            impairment=cell.impairment,
-            seed=cell.seed,
-            old=_side(each.old),
-            new=_side(each.new),
-            command=cell.command,
-        )
-    yield keyed_line(
-        record="summary",
-        **difference.counts,
-        same=difference.same,
-        old_report=_report(difference.old),
-        new_report=_report(difference.new),
-    )
+        about = {name: getattr(each.cell, name) for name in ("left", "right", "case", "impairment", "seed")}
+        sides = {"old": _side(each.old), "new": _side(each.new)}
+        yield {"record": "change", "change": each.kind, **about, **sides, "command": each.cell.command}
+    reports = {"old_report": _report(difference.old), "new_report": _report(difference.new)}
+    yield {"record": "summary", **difference.counts, "same": difference.same, **reports}
 
 
 def _side(cell: Cell | None) -> dict[str, Any] | None:

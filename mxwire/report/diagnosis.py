@@ -12,7 +12,6 @@ from mxwire.analysis.diagnosis.finding import SEVERITIES, Confidence, seconds
 from mxwire.analysis.diagnosis.losses import DirectionLoss
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of
-from mxwire.report.json_line import keyed_line
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.report.result import Result, column, internal, result, table
 from mxwire.words import count_of
@@ -387,21 +386,20 @@ def headline(found: Finding) -> str:
 # The catalogue
 
 
-def diagnosis_line(diagnosis: Diagnosis) -> str:
-    """An entry of the catalogue as a JSON line."""
-    return keyed_line(
-        None,
-        record="diagnosis",
-        id=diagnosis.id,
-        title=diagnosis.title,
-        group=diagnosis.group,
-        users_see=diagnosis.text.users_see,
-        capture_shows=diagnosis.text.capture_shows,
-        distinction=diagnosis.text.distinction,
-        advice=advice_of(diagnosis),
-        needs=sorted(diagnosis.text.needs),
-        follows_from=sorted(diagnosis.text.follows_from),
-    )
+def diagnosis_record(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The JSON object of an entry of the catalogue."""
+    return {
+        "record": "diagnosis",
+        "id": diagnosis.id,
+        "title": diagnosis.title,
+        "group": diagnosis.group,
+        "users_see": diagnosis.text.users_see,
+        "capture_shows": diagnosis.text.capture_shows,
+        "distinction": diagnosis.text.distinction,
+        "advice": advice_of(diagnosis),
+        "needs": sorted(diagnosis.text.needs),
+        "follows_from": sorted(diagnosis.text.follows_from),
+    }
 
 
 def catalogue_table() -> Table:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mxwire.analysis.marks import FLAGS
 from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.frames import FrameBatch
 from mxwire.report.document import Block, Paragraph, Row, Table, columns_of
 from mxwire.report.formats import type_names, views
-from mxwire.report.json_line import json_line
 from mxwire.texts import table_rows
 from mxwire.wire.decoder import Decoder
 
@@ -60,8 +60,7 @@ def fields_overview() -> list[Block]:
     return [fields_table(), Paragraph(use)]
 
 
-def fields_json() -> Iterator[str]:
+def named_field_records() -> Iterator[dict[str, Any]]:
     """One JSON object per field and meaning."""
     for each in field_meanings():
-        entry = {"field": each.name, "type": each.data_type, "packet_types": each.packet_types, "meaning": each.meaning}
-        yield json_line(entry)
+        yield {"field": each.name, "type": each.data_type, "packet_types": each.packet_types, "meaning": each.meaning}

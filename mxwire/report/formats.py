@@ -12,7 +12,6 @@ from typing import Final, Literal
 from mxwire.errors import MxwireError
 from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
 from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, Verbatim, columns_of
-from mxwire.report.json_line import json_line
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
 from mxwire.wire.dialect import MXOE, Dialect, Family, omx
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
@@ -285,18 +284,18 @@ def _place(each: Field | None) -> str:
     return f"offset {each.offset}{size}{', undefined' if each.kind == 'undefined' else ''}"
 
 
-# JSON lines
+# JSON
 
 
-def json_lines(name: str | None = None, dialect: DialectChoice = "both") -> Iterator[str]:
+def field_records(name: str | None = None, dialect: DialectChoice = "both") -> Iterator[dict[str, object]]:
     """One JSON object per field and dialect."""
     for family in (each.family for each in _DIALECTS[dialect]):
         for view in views(name, family):
             for each in view.layout.fields:
-                yield json_line(_json_object(view.layout, family, each))
+                yield _field_record(view.layout, family, each)
 
 
-def _json_object(layout: Layout, family: Family, each: Field) -> dict[str, object]:
+def _field_record(layout: Layout, family: Family, each: Field) -> dict[str, object]:
     return {
         "type": layout.packet_type.name,
         "layout": layout.name,

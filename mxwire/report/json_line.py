@@ -31,11 +31,6 @@ def plain_line(record: dict[str, Any]) -> str:
     return (_ENCODE_ASCII if is_ascii() else _ENCODE)(record)
 
 
-def keyed_line(start_ns: int | None = None, /, **record: Any) -> str:
-    """:func:`json_line` of a record given as keywords."""
-    return json_line(record, start_ns)
-
-
 def with_seconds(record: dict[str, Any], start_ns: int | None = None) -> dict[str, Any]:
     """A copy of ``record`` with ``X_s``, in seconds, after each ``X_ns`` at any depth.
 

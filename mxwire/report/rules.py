@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of
-from mxwire.report.json_line import json_line
 from mxwire.rules.catalogue import CATALOGUE, Rule, chapters
 from mxwire.rules.index import Places, places
 from mxwire.words import suggestion
@@ -106,8 +105,7 @@ def _details(rule: Rule, found: Places, tests: bool) -> Iterator[Block]:
             yield Listing(listed)
 
 
-def json_lines(rules: Sequence[Rule]) -> Iterator[str]:
+def rule_records(rules: Sequence[Rule]) -> Iterator[dict[str, Any]]:
     """One JSON object per rule: the fields of :class:`~mxwire.rules.Rule`, and its references."""
     found = places()
-    for rule in rules:
-        yield json_line(asdict(rule) | asdict(found[rule.number]))
+    return (asdict(rule) | asdict(found[rule.number]) for rule in rules)
