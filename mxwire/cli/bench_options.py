@@ -12,21 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note, print_records
 from mxwire.cli.option_class import option, options_class
-from mxwire.cli.options import (
-    PATH,
-    Amount,
-    flag_option,
-    integer_option,
-    interface_option,
-    json_option,
-    plot_option,
-    split_names,
-    write_option,
-)
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import check_writable, create_folder
 
@@ -48,7 +38,7 @@ def duration_type(value: str) -> float:
     for unit, seconds in _UNITS.items():
         amount = value.removesuffix(unit)
         if amount != value and amount[-1:].isdigit():
-            return Amount(0, 1 / seconds).convert(amount, None, None) * seconds
+            return shared.Amount(0, 1 / seconds).convert(amount, None, None) * seconds
     raise click.BadParameter(f"{value!r} is not a duration: write 70us, 1ms or 0.5s")
 
 
@@ -77,13 +67,13 @@ def numbers_type(value: str, noun: str, example: str, least: int, most: int, uni
 class BenchOptions:
     """Parsed options of all studies."""
 
-    rounds: int | None = integer_option(
+    rounds: int | None = shared.integer_option(
         "Rounds in which contestants take turns.  [default: 9]", "--rounds", least=1, most=1000
     )
-    quick: bool = flag_option("Two short rounds: shapes and counts are right, times are not.", "--quick")
-    as_json: bool = json_option("JSON Lines: conditions, one object per measurement, and the end.")
-    write: Path | None = write_option("Write the recording to FILE: JSON Lines, or .parquet.", type=PATH)
-    plot: Path | None = plot_option(
+    quick: bool = shared.flag_option("Two short rounds: shapes and counts are right, times are not.", "--quick")
+    as_json: bool = shared.json_option("JSON Lines: conditions, one object per measurement, and the end.")
+    write: Path | None = shared.write_option("Write the recording to FILE: JSON Lines, or .parquet.", type=shared.PATH)
+    plot: Path | None = shared.plot_option(
         "Also draw the main figure: .svg, .png, .pdf or .html.", ".svg", ".png", ".pdf", ".html"
     )
     html: Path | None = option(
@@ -122,12 +112,12 @@ class BenchOptions:
 
 
 simulated_option = option("Virtual time, with the costs of this table.", "--simulated TABLE")
-memory_option = flag_option("Both sides in this process, without root: shapes and counts only.", "--memory")
+memory_option = shared.flag_option("Both sides in this process, without root: shapes and counts only.", "--memory")
 
 
 def names_option(text: str, *names: str, **more: Any) -> Any:
     """An option for a list of names with commas."""
-    return option(text, *names, callback=split_names, metavar="LIST", **more)
+    return option(text, *names, callback=shared.split_names, metavar="LIST", **more)
 
 
 @requires("-d", one_of=("-i",), error="-d is for a study over an interface: add -i IF")
@@ -135,7 +125,7 @@ def names_option(text: str, *names: str, **more: Any) -> Any:
 class OtherMachine:
     """Options of a study between two machines."""
 
-    interface: str | None = interface_option(
+    interface: str | None = shared.interface_option(
         "Measure to another machine over this interface, with mxwire bench serve there."
     )
     destination: str | None = option("Its Ethernet address.  [default: the one that answers]", "-d MAC")
@@ -164,7 +154,7 @@ def rank_surroundings(machine: OtherMachine, simulated: str | None) -> RankSurro
 class CableOptions:
     """Options of a virtual cable between two namespaces."""
 
-    mtu: int = integer_option("MTU of the virtual cable.", "--mtu BYTES", least=1500, most=65535, default=9000)
+    mtu: int = shared.integer_option("MTU of the virtual cable.", "--mtu BYTES", least=1500, most=65535, default=9000)
     steering: bool = option(
         "Have frames processed by the receiver's CPU, as between machines, or by the sender's.  [default: steering]",
         "--steering/--no-steering",

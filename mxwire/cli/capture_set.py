@@ -1,9 +1,9 @@
 """The captures of a command: one analysis for one capture and for thousands, in this process or by workers.
 
-An analysis takes an open capture, or interface, and yields results (:class:`~mxwire.report.result.Result`), which the
-command prints. Without ``--on`` each capture is analysed in this process, and its results are printed as they are
-found. With ``--on`` each capture, or ring of files, is analysed by one of many workers, which returns its results; a
-large one may be divided among them (:mod:`mxwire.analysis.capture_parts`).
+An analysis takes an open capture, or interface, and yields results (:class:`~mxwire.report.result.Result`). The command
+iterates over those of all captures (:meth:`CaptureSet.run`), and prints them as they are found. Without ``--on`` each
+capture is analysed in this process. With ``--on`` each capture, or ring of files, is analysed by one of many workers,
+which returns its results; a large one may be divided among them (:mod:`mxwire.analysis.capture_parts`).
 """
 
 from __future__ import annotations
@@ -106,7 +106,6 @@ class Origin(Protocol):
 
 
 Analysis = Callable[[OpenCapture], Iterable[_Found]]
-Taker = Callable[[_Found, Origin], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,18 +228,17 @@ class CaptureSet:
     def run(
         self,
         analysis: Analysis[_Found],
-        take: Taker[_Found],
         *,
         streams: bool = False,
         until: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Analyse the captures in order, and pass each result to ``take``, with its capture.
+    ) -> Iterator[tuple[_Found, Origin]]:
+        """Analyse the captures in order, and yield each result with its capture.
 
-        Errors of single captures are noted. ``streams`` means that ``take`` prints, see
+        Errors of single captures are noted. ``streams`` means that the caller prints results as they are found, see
         :func:`mxwire.cli.progress.bar`. Without workers, no capture is begun when ``until`` returns True.
         """
         if self.merges:
-            self._play(analysis, take, streams)
+            yield from self._play(analysis, streams)
             return
         decoding = self._decoding
         for name in self._inputs.names:
@@ -250,7 +248,7 @@ class CaptureSet:
                 with self._inputs.open(name, self._ethertypes, decoding.skip_damage) as source:
                     capture = OpenCapture(source, decoding.decoder(), selection)
                     for each in analysis(capture):
-                        take(each, capture)
+                        yield each, capture
             except OutputError:
                 raise
             except MxwireError as error:
@@ -260,7 +258,7 @@ class CaptureSet:
             if until():
                 break
 
-    def _play(self, analysis: Analysis[_Found], take: Taker[_Found], streams: bool) -> None:
+    def _play(self, analysis: Analysis[_Found], streams: bool) -> Iterator[tuple[_Found, Origin]]:
         from mxwire.analysis.capture_parts import DividedCapture
         from mxwire.campaign.checkpoint import AnswerCodec
 
@@ -278,7 +276,7 @@ class CaptureSet:
             with bar(what, len(parts), streams=streams) as shown:
                 answers = campaign.play(function, parts, codec=codec, finished=shown.update)
                 for part, answer in zip(parts, answers, strict=True):
-                    self._take(part, answer, take)
+                    yield from self._results(part, answer)
 
     def _divide(self, capture: DividedCapture, campaign: Campaign, number: int) -> None:
         """Divide a capture; ``number`` distinguishes it in the checkpoint."""
@@ -304,7 +302,8 @@ class CaptureSet:
         elif not capture.verified:
             notes.note(f"{file}: not divided among workers: {_UNDIVIDED}")
 
-    def _take(self, part: CapturePart, answer: _SetAnswer | FatalPiece, take: Taker[Any]) -> None:
+    def _results(self, part: CapturePart, answer: _SetAnswer | FatalPiece) -> Iterator[tuple[Any, Origin]]:
+        """Note what a worker has noted, and yield its results."""
         if not isinstance(answer, _SetAnswer):
             self._note(part, [Note(f"{part.files[0]}: not analysed: {answer}")])
             self.failed += 1
@@ -314,7 +313,7 @@ class CaptureSet:
         for address, name in answer.names.items():
             self.names.add(address, name)
         for each in answer.found:
-            take(each, answer)
+            yield each, answer
 
     def _note(self, part: CapturePart, found: list[Note]) -> None:
         """Add the notes of a part. After the last part, print each note of the capture once, with the sum of its

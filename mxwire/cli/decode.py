@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import Selection
-    from mxwire.cli.capture_set import CaptureSet, OpenCapture, Origin
+    from mxwire.cli.capture_set import CaptureSet, OpenCapture
     from mxwire.cli.writer_process import WriterProcess
     from mxwire.report.frame_output import FrameOutput
 
@@ -115,19 +115,10 @@ def _decode_all(captures: CaptureSet, options: DecodeOptions, process: WriterPro
     from mxwire.cli.reading import note_undecided
 
     undecided: list[str] = []
-    shown = 0
-
-    def decode(capture: OpenCapture) -> Iterator[int]:
-        most = None if options.count is None else options.count - shown
-        return _decode(output, options, most, undecided, capture)
-
-    def take(frames: int, _: Origin) -> None:
-        nonlocal shown
-        shown += frames
-
     with ExitStack() as stack:
         output = _output(options, stack, process)
-        captures.run(decode, take, until=lambda: shown == options.count)
+        decode = partial(_decode, output, options, undecided)
+        shown = sum(frames for frames, _ in captures.run(decode, until=lambda: output.shown == options.count))
     if options.target is not None and (shown or not captures.failed):
         wrote(shown, "frame", options.target)
     if options.write is not None and (shown or not captures.failed):
@@ -138,28 +129,26 @@ def _decode_all(captures: CaptureSet, options: DecodeOptions, process: WriterPro
     captures.end()
 
 
-def _decode(
-    output: FrameOutput, options: DecodeOptions, most: int | None, undecided: list[str], capture: OpenCapture
-) -> Iterator[int]:
-    """Output the frames of a capture, at most ``most``, and yield the numbers of those shown."""
+def _decode(output: FrameOutput, options: DecodeOptions, undecided: list[str], capture: OpenCapture) -> Iterator[int]:
+    """Output the frames of a capture, and yield the numbers of those shown."""
     from mxwire.cli.reading import decoded_batches, note_frames, refuse_empty
 
     selection, decoder, source = capture.selection, capture.decoder, capture.source
     marker = _marker(options, selection)
-    shown = 0
+    before = output.shown
     output.begin(source.name, decoder, selection.names if options.filters.by_name else None)
     for decoded in decoded_batches(decoder, source, streams=options.target is None):
         if options.write is not None or options.filters.by_name:
             selection.names.learn(decoded)
-            if not shown:
+            if output.shown == before:
                 selection.names.add_all(source.names)
         marks = None if marker is None else marker.observe(decoded)
         places = capture.own(decoded, selection.places(decoded, marks, decoder.start_ns))
-        places = places[: None if most is None else most - shown]
+        places = places[: None if options.count is None else options.count - output.shown]
         output.show(decoded, places, marks)
-        shown += len(places)
+        output.shown += len(places)
         yield len(places)
-        if shown == most or (len(decoded) and selection.is_over(int(decoded.batch.number[-1]))):
+        if output.shown == options.count or (len(decoded) and selection.is_over(int(decoded.batch.number[-1]))):
             break
     else:
         refuse_empty(source, decoder)
@@ -176,7 +165,7 @@ def _write_part(folder: Path, options: DecodeOptions, capture: OpenCapture) -> I
     from mxwire.report.frame_output import FramePart
 
     with DatasetPart(folder, capture.name, "time_ns", capture.part) as part:
-        yield from _decode(FramePart(part, options.columns, capture.place_of), options, None, [], capture)
+        yield from _decode(FramePart(part, options.columns, capture.place_of), options, [], capture)
 
 
 def _decode_set(captures: CaptureSet, options: DecodeOptions) -> None:
@@ -184,13 +173,8 @@ def _decode_set(captures: CaptureSet, options: DecodeOptions) -> None:
     from mxwire.cli.capture_set import prepare_dataset
     from mxwire.cli.notes import wrote
 
-    rows = 0
-
-    def take(frames: int, _: Origin) -> None:
-        nonlocal rows
-        rows += frames
-
-    captures.run(partial(_write_part, prepare_dataset(options.target, "decode", options.workers), options), take)
+    write = partial(_write_part, prepare_dataset(options.target, "decode", options.workers), options)
+    rows = sum(frames for frames, _ in captures.run(write))
     wrote(rows, "frame", str(options.target), what=f"{captures.title}, ")
     captures.end()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.diagnosis import Examination, Finding
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.capture_set import OpenCapture, Origin
+    from mxwire.cli.capture_set import OpenCapture
     from mxwire.cli.reading import BatchSource
     from mxwire.report.diagnosis import DiagnosedTrouble, ExaminedCapture
     from mxwire.wire.decoder import Decoder
@@ -111,19 +111,16 @@ def command(options: DiagnoseOptions) -> None:
     found: list[DiagnosedTrouble] = []
     problems = 0
 
-    def take(examined: ExaminedCapture, origin: Origin) -> None:
-        nonlocal problems
-        problems += examined.problems
-        if options.as_json:
-            print_results((*examined.found, examined), origin.start_ns)
-        if captures.merges:
-            found.extend(examined.found)
-        elif not options.as_json:
-            shown = blocks(examined, named=options.filters.by_name)
-            show([*labelled(shown, origin.names)] if options.filters.by_name else shown)
-
     try:
-        captures.run(partial(_diagnose, identifiers, options.as_json), take, streams=options.as_json)
+        for examined, origin in captures.run(partial(_diagnose, identifiers, options.as_json), streams=options.as_json):
+            problems += examined.problems
+            if options.as_json:
+                print_results((*examined.found, examined), origin.start_ns)
+            if captures.merges:
+                found += examined.found
+            elif not options.as_json:
+                shown = blocks(examined, named=options.filters.by_name)
+                show([*labelled(shown, origin.names)] if options.filters.by_name else shown)
         if captures.merges:
             merged = merged_troubles(found)
             if options.as_json:

@@ -16,7 +16,7 @@ from mxwire.cli.options import FILE, flag_option, json_option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mxwire.cli.capture_set import OpenCapture, Origin
+    from mxwire.cli.capture_set import OpenCapture
     from mxwire.report.inventory import CaptureContents
 
 
@@ -39,14 +39,12 @@ def command(
     from mxwire.report.document import show
     from mxwire.report.inventory import blocks
 
-    def take(contents: CaptureContents, origin: Origin) -> None:
+    captures = CaptureSet(Inputs(files), filters, decoding)
+    for contents, origin in captures.run(partial(_inventory, quick)):
         if as_json:
             print_results([contents], origin.start_ns)
         else:
             show(blocks(contents))
-
-    captures = CaptureSet(Inputs(files), filters, decoding)
-    captures.run(partial(_inventory, quick), take)
     captures.end()
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.completion import cells, folders
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command, CommandGroup
@@ -19,17 +20,6 @@ from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import counted, note, print_records, wrote
 from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.option_groups import WorkerOptions
-from mxwire.cli.options import (
-    FILE,
-    Decorator,
-    flag_option,
-    has_old_report,
-    integer_option,
-    json_option,
-    junit_option,
-    name_option,
-    table_option,
-)
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError, write_file
 from mxwire.report.document import Block, Heading, Row, Table, columns_of, show
@@ -120,11 +110,11 @@ def command(**_: Any) -> None:
     """
 
 
-def _only(kind: str, text: str) -> Decorator:
-    return name_option(text, kind, f"--{kind}", multiple=True)
+def _only(kind: str, text: str) -> shared.Decorator:
+    return shared.name_option(text, kind, f"--{kind}", multiple=True)
 
 
-def _folder(text: str, *names: str) -> Decorator:
+def _folder(text: str, *names: str) -> shared.Decorator:
     return option(text, *names, metavar="DIR", shell_complete=folders)
 
 
@@ -145,15 +135,15 @@ class InteropOptions:
         "--with NAME=COMMAND",
         multiple=True,
     )
-    seed: int = integer_option("Random seed.", "--seed", default=1)
+    seed: int = shared.integer_option("Random seed.", "--seed", default=1)
     workers: WorkerOptions = group(WorkerOptions)
-    target: Path | None = table_option
+    target: Path | None = shared.table_option
     html: str | None = _folder("Write a site to DIR: matrix, one page per cell, captures.", "--html")
     folder: str | None = _folder("Write report and captures to DIR, without pages.", "--report")
-    force: bool = flag_option("Replace a report in DIR.", "--force")
-    listing: bool = flag_option("List implementations, cases and impairments, and exit.", "--list")
-    as_json: bool = json_option("JSON Lines: one object per line.")
-    junit: Path | None = junit_option("one suite per pair and impairment")
+    force: bool = shared.flag_option("Replace a report in DIR.", "--force")
+    listing: bool = shared.flag_option("List implementations, cases and impairments, and exit.", "--list")
+    as_json: bool = shared.json_option("JSON Lines: one object per line.")
+    junit: Path | None = shared.junit_option("one suite per pair and impairment")
 
     @property
     def selection(self) -> CellSelection:
@@ -180,10 +170,10 @@ def run(options: InteropOptions) -> None:
 
 
 @command.command(name="diff")
-@click.argument("old", metavar="OLD", type=FILE)
-@click.argument("new", metavar="NEW", type=FILE)
+@click.argument("old", metavar="OLD", type=shared.FILE)
+@click.argument("new", metavar="NEW", type=shared.FILE)
 @option("List all changes; by default, 20 of each kind except worse.", "--all", "everything", is_flag=True)
-@json_option("JSON Lines: changes, then their numbers.")
+@shared.json_option("JSON Lines: changes, then their numbers.")
 def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""
     from mxwire.interop.diff import blocks, change_records, compare
@@ -266,7 +256,7 @@ def _prepare(options: InteropOptions, cells: int) -> Path | None:
     target = options.report_folder
     if target is None:
         return None
-    if has_old_report(target, options.force, REPORT_FILE, "report of mxwire interop"):
+    if shared.has_old_report(target, options.force, REPORT_FILE, "report of mxwire interop"):
         try:
             for each in target.iterdir():
                 shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.linerate_options import (
@@ -27,17 +28,6 @@ from mxwire.cli.linerate_search import tests
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.option_class import option, options_class, takes
-from mxwire.cli.options import (
-    FILE,
-    count_option,
-    damage_option,
-    duration_option,
-    every_option,
-    flag_option,
-    integer_option,
-    timeout_option,
-    via_option,
-)
 from mxwire.errors import MxwireError
 from mxwire.ethernet import BROADCAST, mac_bytes, mac_text
 
@@ -78,25 +68,27 @@ class GenerateOptions:
 
     interface: str = interface_option
     target: str | None = option("Ethernet address of the sink.  [default: the one that answers]", "--to MAC")
-    no_sink: bool = flag_option("Send to --to without a sink: nothing is counted there.", "--no-sink")
+    no_sink: bool = shared.flag_option("Send to --to without a sink: nothing is counted there.", "--no-sink")
     kind: str = option(
         "TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn, at most --size), or the frames of a capture.",
         "--frame TYPE|FILE",
-        type=FILE,
+        type=shared.FILE,
         default="TINY",
     )
-    skip_damage: bool = damage_option
+    skip_damage: bool = shared.damage_option
     size: int | None = size_option
     rate: str | None = option("Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).", "--rate RATE")
-    count: int | None = count_option("Stop after N frames.")
-    seconds: float | None = duration_option(None, "End after S seconds.  [default: Ctrl-C]")
+    count: int | None = shared.count_option("Stop after N frames.")
+    seconds: float | None = shared.duration_option(None, "End after S seconds.  [default: Ctrl-C]")
     streams: int = streams_option
-    burst: int = integer_option("With --rate: send N frames at a time.", "--burst", least=1, most=1 << 20, default=1)
-    batch: int | None = integer_option(
+    burst: int = shared.integer_option(
+        "With --rate: send N frames at a time.", "--burst", least=1, most=1 << 20, default=1
+    )
+    batch: int | None = shared.integer_option(
         "Frames per system call.  [default: 64; 256 with AF_XDP]", "--batch", least=1, most=1024
     )
-    via: str = via_option(*VIA)
-    timeout: float = timeout_option(10.0, "Seconds to wait for a sink.")
+    via: str = shared.via_option(*VIA)
+    timeout: float = shared.timeout_option(10.0, "Seconds to wait for a sink.")
     cpu: int | None = cpu_option
     netns: str | None = netns_option
     as_json: bool = json_option
@@ -245,18 +237,22 @@ class SinkOptions:
         type=click.Choice(_CHECKS),
         default="header",
     )
-    runs: int | None = integer_option("End after N runs.  [default: Ctrl-C]", "--runs", least=1)
-    seconds: float | None = duration_option(None, "End after S seconds.  [default: Ctrl-C]")
-    strict: bool = flag_option("Exit with 1 if any frame was lost, duplicated, reordered or altered.", "--strict")
-    common_clocks: bool = flag_option("Clocks of both machines are synchronised: print latencies.", "--common-clocks")
-    ring: int = integer_option("Receive ring.", "--ring MIB", least=1, most=1024, default=32)
+    runs: int | None = shared.integer_option("End after N runs.  [default: Ctrl-C]", "--runs", least=1)
+    seconds: float | None = shared.duration_option(None, "End after S seconds.  [default: Ctrl-C]")
+    strict: bool = shared.flag_option(
+        "Exit with 1 if any frame was lost, duplicated, reordered or altered.", "--strict"
+    )
+    common_clocks: bool = shared.flag_option(
+        "Clocks of both machines are synchronised: print latencies.", "--common-clocks"
+    )
+    ring: int = shared.integer_option("Receive ring.", "--ring MIB", least=1, most=1024, default=32)
     xdp_mode: str = option(
         "With --via xdp: run the program in the driver, or in the kernel.",
         "--xdp-mode [auto|native|generic]",
         default="auto",
     )
-    every: float = every_option
-    via: str = via_option("packet", "xdp")
+    every: float = shared.every_option
+    via: str = shared.via_option("packet", "xdp")
     cpu: int | None = cpu_option
     netns: str | None = netns_option
     with_parent: int | None = option(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mxwire.analysis.conversations.message_rows import MessageGroup
     from mxwire.analysis.dataset import DatasetPart
     from mxwire.analysis.host_names import HostNames
-    from mxwire.cli.capture_set import CaptureSet, OpenCapture, Origin
+    from mxwire.cli.capture_set import CaptureSet, OpenCapture
     from mxwire.report.conversations import ListedConversations
 
 
@@ -77,21 +77,15 @@ def command(options: MessagesOptions) -> None:
     if options.by == "conversation":
         _list_conversations(captures, options.inputs, bool(options.as_json), options.filters)
         return
-    seen = rows = 0
-
-    def take(counts: Sequence[int], _: Origin) -> None:
-        nonlocal seen, rows
-        rows, seen = rows + counts[0], seen + counts[1]
-
     if captures.merges:
         folder = prepare_dataset(options.target, "messages", options.workers)
-        captures.run(partial(_write_part, folder, options.incomplete), take)
+        rows = sum(counts[0] for counts, _ in captures.run(partial(_write_part, folder, options.incomplete)))
         wrote(rows, "message", str(options.target), what=f"{captures.title}, ")
         captures.end()
         return
     with ExitStack() as stack:
         output = _output(options.inputs.files, options.as_json, options.target, options.filters.by_name, stack)
-        captures.run(partial(_list_messages, output, options.incomplete), take)
+        seen = sum(counts[1] for counts, _ in captures.run(partial(_list_messages, output, options.incomplete)))
         output.end()
     if options.target is not None and (output.shown or not captures.failed):
         wrote(output.shown, "message", options.target)
@@ -147,18 +141,16 @@ def _list_conversations(captures: CaptureSet, inputs: Inputs, as_json: bool, fil
     from mxwire.report.host_labels import labelled
     from mxwire.report.pointers import SEE_MESSAGES
 
-    def take(listed: ListedConversations, origin: Origin) -> None:
+    for listed, origin in captures.run(partial(_conversations, captures.selection.is_limited)):
         if as_json:
             several = {"file": listed.file} if len(inputs.files) > 1 else {}
             print_results(listed.conversations, origin.start_ns, **several)
-            return
+            continue
         blocks = conversation_blocks(listed)
         if filters.by_name:
             blocks = [*labelled(blocks, origin.names)]
         named = listed.conversations and listed.messages and not inputs.live
         show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
-
-    captures.run(partial(_conversations, captures.selection.is_limited), take)
     captures.end()
 
 

@@ -11,20 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.completion import offers
 from mxwire.cli.option_class import argument, option, options_class
-from mxwire.cli.options import (
-    FILE,
-    PATH,
-    damage_option,
-    dialect_option,
-    duration_option,
-    ethertype_option,
-    given_options,
-    integer_option,
-    interface_option,
-    of_topic,
-)
 from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
 
@@ -39,9 +28,9 @@ if TYPE_CHECKING:
 class DecodingOptions:
     """Dialect, EtherTypes of MXoE and treatment of damage: options of all commands that read frames."""
 
-    dialect: str = dialect_option
-    ethertypes: tuple[int, ...] = ethertype_option
-    skip_damage: bool = damage_option
+    dialect: str = shared.dialect_option
+    ethertypes: tuple[int, ...] = shared.ethertype_option
+    skip_damage: bool = shared.damage_option
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for an unknown dialect, before anything is read."""
@@ -61,11 +50,11 @@ class DecodingOptions:
 class Inputs:
     """The inputs of a command: files, or the frames that pass an interface."""
 
-    files: tuple[str, ...] = argument(metavar="[FILE...]", nargs=-1, type=FILE)
-    interface: str | None = interface_option(
+    files: tuple[str, ...] = argument(metavar="[FILE...]", nargs=-1, type=shared.FILE)
+    interface: str | None = shared.interface_option(
         "Instead of files: read the frames that pass this interface, until Ctrl-C."
     )
-    seconds: float | None = duration_option(None, "With -i: end after S seconds.")
+    seconds: float | None = shared.duration_option(None, "With -i: end after S seconds.")
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that contradict each other."""
@@ -110,17 +99,17 @@ class WorkerOptions:
         "Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
         "--on WORKERS",
         shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
-        **of_topic("workers"),
+        **shared.of_topic("workers"),
     )
     """None for processes of this machine, if the command need not distinguish whether ``--on`` was given."""
-    jobs: int | None = integer_option(
-        "Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1, **of_topic("workers")
+    jobs: int | None = shared.integer_option(
+        "Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1, **shared.of_topic("workers")
     )
     checkpoint: Path | None = option(
         "Continue from FILE, and append finished work to it.",
         "--checkpoint FILE",
-        type=PATH,
-        **of_topic("workers"),
+        type=shared.PATH,
+        **shared.of_topic("workers"),
     )
 
     def __post_init__(self) -> None:
@@ -165,7 +154,7 @@ class WorkerOptions:
     def _name(self) -> str:
         """The options that determine the results, for the checkpoint."""
         context = click.get_current_context()
-        given = given_options().keys() - {"on", "jobs", "checkpoint", "target", "as_json", "force"}
+        given = shared.given_options().keys() - {"on", "jobs", "checkpoint", "target", "as_json", "force"}
         return json.dumps(
             [context.info_name, {each: str(context.params[each]) for each in sorted(given & context.params.keys())}]
         )

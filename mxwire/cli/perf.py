@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, connect, end_like_interrupt
 from mxwire.cli.notes import EventReport, note
 from mxwire.cli.option_class import group, option, options_class, takes
-from mxwire.cli.options import (
-    amount_option,
-    flag_option,
-    given_options,
-    host_type,
-    integer_option,
-    json_option,
-    plot_option,
-    timeout_option,
-)
 from mxwire.errors import MxwireError
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
@@ -79,37 +70,39 @@ class PerfOptions(EventReport):
     """The options of mxwire perf, and its output."""
 
     live: LiveOptions = group(LiveOptions)
-    destination: HostChoice | None = option("Send to this host: act as the sender.", "-d HOST", type=host_type)
-    remote: int | None = integer_option("Its endpoint.  [default: 0]", "-r", most=255)
-    start: int = integer_option("First length.", "-S BYTES", most=_LENGTH, default=0)
-    end: int = integer_option("Lengths stay below this.", "-E BYTES", most=_LENGTH, default=4194305)
-    multiplier: int = integer_option("Multiply the length by N …", "-M", most=_LENGTH, default=2)
-    increment: int = integer_option("… and add BYTES, for the next length.", "-I BYTES", most=_LENGTH, default=0)
-    iterations: int = integer_option("Round trips per length.", "-N", most=_COUNT, default=1000)
-    warmup: int = integer_option("Round trips before those that count.", "-W", most=_COUNT, default=10)
-    pause: int = integer_option("Pause between lengths.", "-P MS", most=10**9, default=100)
-    interval: float | None = amount_option(
+    destination: HostChoice | None = option("Send to this host: act as the sender.", "-d HOST", type=shared.host_type)
+    remote: int | None = shared.integer_option("Its endpoint.  [default: 0]", "-r", most=255)
+    start: int = shared.integer_option("First length.", "-S BYTES", most=_LENGTH, default=0)
+    end: int = shared.integer_option("Lengths stay below this.", "-E BYTES", most=_LENGTH, default=4194305)
+    multiplier: int = shared.integer_option("Multiply the length by N …", "-M", most=_LENGTH, default=2)
+    increment: int = shared.integer_option("… and add BYTES, for the next length.", "-I BYTES", most=_LENGTH, default=0)
+    iterations: int = shared.integer_option("Round trips per length.", "-N", most=_COUNT, default=1000)
+    warmup: int = shared.integer_option("Round trips before those that count.", "-W", most=_COUNT, default=10)
+    pause: int = shared.integer_option("Pause between lengths.", "-P MS", most=10**9, default=100)
+    interval: float | None = shared.amount_option(
         "Also print a line per S seconds of a length: its messages, their times, and retransmissions.", "--interval"
     )
-    unidirectional: bool = flag_option("Empty answers; times are of whole round trips.", "-U")
-    synchronous: bool = flag_option("Synchronous sends.", "-Y")
-    aligned: bool = flag_option("Page-aligned buffers.", "-a")
-    endpoint: int | None = integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", most=255)
-    board: int | None = integer_option("Local board: 0, the interface of -i.", "-b", most=0)
-    slave: bool = flag_option("Receiver: serve one sender after another, until Ctrl-C.", "-s")
-    sleep: bool = flag_option("Block instead of polling: for machines with few CPUs.", "-B", "--wait")
-    yielding: bool = flag_option("Yield the CPU between polls.", "-y")
-    verbose: bool = flag_option("Also print progress, and percentiles of the times.", "-v")
-    timeout: float | None = timeout_option(
+    unidirectional: bool = shared.flag_option("Empty answers; times are of whole round trips.", "-U")
+    synchronous: bool = shared.flag_option("Synchronous sends.", "-Y")
+    aligned: bool = shared.flag_option("Page-aligned buffers.", "-a")
+    endpoint: int | None = shared.integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", most=255)
+    board: int | None = shared.integer_option("Local board: 0, the interface of -i.", "-b", most=0)
+    slave: bool = shared.flag_option("Receiver: serve one sender after another, until Ctrl-C.", "-s")
+    sleep: bool = shared.flag_option("Block instead of polling: for machines with few CPUs.", "-B", "--wait")
+    yielding: bool = shared.flag_option("Yield the CPU between polls.", "-y")
+    verbose: bool = shared.flag_option("Also print progress, and percentiles of the times.", "-v")
+    timeout: float | None = shared.timeout_option(
         30.0, "Seconds of silence after which the other side is abandoned; a receiver waits for a sender without limit."
     )
-    as_json: bool = json_option("JSON Lines: one object per line.")
+    as_json: bool = shared.json_option("JSON Lines: one object per line.")
     columns: str | None = option(
         f"Sender: print the columns of {', '.join(list(_AS)[:-1])} or {list(_AS)[-1]}.",
         "--as BENCHMARK",
         type=click.Choice(list(_AS), case_sensitive=False),
     )
-    plot: Path | None = plot_option("Sender: draw latency and bandwidth into a .png or .svg.", ".png", ".svg", ".pdf")
+    plot: Path | None = shared.plot_option(
+        "Sender: draw latency and bandwidth into a .png or .svg.", ".png", ".svg", ".pdf"
+    )
 
     @property
     def polls(self) -> bool:
@@ -253,7 +246,7 @@ class OtherColumns:
 
     def parameters(self, given: PerfParameters) -> PerfParameters:
         """The parameters for the receiver: the given options, completed by the defaults of the benchmark."""
-        options, windows = given_options(), self.window > 1
+        options, windows = shared.given_options(), self.window > 1
         start = given.start if "start" in options or self._name.startswith("imb:") else 1
         self._count = given.iterations if "iterations" in options or not windows else _WINDOWS
         warmup = given.warmup if "warmup" in options or not windows else 2

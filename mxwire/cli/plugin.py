@@ -143,7 +143,8 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, skip
 
     announced: dict[int, str] = {}
     captures = CaptureSet(Inputs(files), FilterOptions(), DecodingOptions(skip_damage=skip_damage))
-    captures.run(_announced, lambda found, _: announced.update(found))
+    for found, _ in captures.run(_announced):
+        announced |= found
     if not announced:
         captures.end()
         raise MxwireError(

@@ -166,17 +166,6 @@ def dropped_by(source: BatchSource) -> int:
 # Decoding
 
 
-def decoded_batches(
-    decoder: Decoder, reader: BatchSource, *, watched: bool = True, streams: bool = False
-) -> Iterator[DecodedBatch]:
-    """Decode a source: frames of an interface at once, a file with look-ahead.
-
-    ``watched`` is False if another progress bar is shown; ``streams`` means that lines are printed while the capture is
-    read, see :func:`mxwire.cli.progress.bar`.
-    """
-    return _analysed(reader, decoder.decode_all, watched, streams)
-
-
 def judged_batches(
     decoder: Decoder, reader: BatchSource, watch: BatchFilter = iter, *, streams: bool = False
 ) -> Iterator[DecodedBatch]:
@@ -186,22 +175,20 @@ def judged_batches(
     order, and are not held back. ``streams`` is that of :func:`decoded_batches`.
     """
 
-    def decode(batches: Iterable[FrameBatch], settle_bytes: int) -> Iterator[DecodedBatch]:
-        seen = watch(batches)
-        return decoder.decode_all(seen if is_live(reader) else in_time_order(seen), settle_bytes)
+    def ordered(batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
+        return watch(batches) if is_live(reader) else in_time_order(watch(batches))
 
-    return _analysed(reader, decode, streams=streams)
+    return decoded_batches(decoder, reader, ordered, streams=streams)
 
 
-def _analysed(
-    reader: BatchSource,
-    decode: Callable[[Iterable[FrameBatch], int], Iterator[DecodedBatch]],
-    watched: bool = True,
-    streams: bool = False,
+def decoded_batches(
+    decoder: Decoder, reader: BatchSource, watch: BatchFilter = iter, *, watched: bool = True, streams: bool = False
 ) -> Iterator[DecodedBatch]:
-    """Apply ``decode`` to the batches of a source and the bytes to examine first, with a progress bar for large files.
+    """Decode a source: frames of an interface at once, a file with look-ahead, and with a progress bar if it is large.
 
-    The bar counts frames that the caller has finished: many more may have been read ahead.
+    The bar counts frames that the caller has finished: many more may have been read ahead. There is none if ``watched``
+    is False, since another one is shown. ``streams`` means that lines are printed while the capture is read, see
+    :func:`mxwire.cli.progress.bar`. The batches pass ``watch`` before they are decoded.
     """
     retain_freed_memory()
     total = reader.total_bytes
@@ -220,10 +207,10 @@ def _analysed(
     wanted = watched and total is not None and total >= progress.SHOWN_FROM_BYTES
     with progress.bar(reader.name, total, "bytes", wanted=wanted, streams=streams) as shown:
         if not shown.shown:
-            yield from decode(reader, settle_bytes)
+            yield from decoder.decode_all(watch(reader), settle_bytes)
             return
         done = 0
-        for decoded in decode(tracked(), settle_bytes):
+        for decoded in decoder.decode_all(watch(tracked()), settle_bytes):
             yield decoded
             done += len(decoded) + decoded.located.skipped
             while read and read[0][0] <= done:
@@ -258,11 +245,12 @@ def selection_of(
     needed, as they may be at the end. Of an interface (``live``) they are learned while frames pass. Raises
     :class:`~mxwire.errors.MxwireError` for unknown names, and for a pipe, which cannot be read twice.
     """
-    if live:
-        return selection.resolved(names, learns=True)
-    unknown = [each for each in selection.named if each not in names.values()]
-    if not unknown:
-        return selection.resolved(names)
+    try:
+        return selection.resolved(names, learns=live)
+    except MxwireError:
+        unknown = [each for each in selection.named if each not in names.values()]
+        if not unknown:
+            raise
     paths = [sources] if isinstance(sources, str) else [*sources]
     for path in paths:
         if _read_names(path, names, decoding):

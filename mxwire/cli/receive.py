@@ -10,20 +10,12 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, note
 from mxwire.cli.option_class import group, option, options_class, takes
-from mxwire.cli.options import (
-    FILE,
-    endpoint_option,
-    integer_option,
-    json_option,
-    key_option,
-    number_type,
-    timeout_option,
-)
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.send import TransferReport
 from mxwire.errors import MxwireError, OutputError
@@ -51,25 +43,25 @@ class ReceiveOptions:
         "The file for the data; - (the default) is standard output.",
         "-o FILE|-",
         default="-",
-        type=FILE,
+        type=shared.FILE,
         show_default=False,
     )
-    endpoint: int = endpoint_option("Endpoint to open.", default=MEETING_POINT)
-    key: int = key_option
+    endpoint: int = shared.endpoint_option("Endpoint to open.", default=MEETING_POINT)
+    key: int = shared.key_option
     match: int | None = option(
-        "Receive only messages with this match info.  [default: all]", "--match N", type=number_type(_ALL)
+        "Receive only messages with this match info.  [default: all]", "--match N", type=shared.number_type(_ALL)
     )
     given_mask: int | None = option(
-        "The bits of --match to compare.  [default: all]", "--mask N", type=number_type(_ALL)
+        "The bits of --match to compare.  [default: all]", "--mask N", type=shared.number_type(_ALL)
     )
-    count: int = integer_option("Stop after N messages; 0: no limit.", "-c", "--count", default=1)
-    maximum: int = integer_option(
+    count: int = shared.integer_option("Stop after N messages; 0: no limit.", "-c", "--count", default=1)
+    maximum: int = shared.integer_option(
         "Longest message; longer ones are truncated.", "--maximum BYTES", most=(1 << 32) - 1, default=1 << 30
     )
-    timeout: float | None = timeout_option(
+    timeout: float | None = shared.timeout_option(
         None, "Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]"
     )
-    as_json: bool = json_option("JSON Lines: one object per message; data only with -o.")
+    as_json: bool = shared.json_option("JSON Lines: one object per message; data only with -o.")
 
     @property
     def mask(self) -> int:

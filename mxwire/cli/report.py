@@ -52,9 +52,8 @@ def command(
 
     target = Path(folder)
     _check(files, target, force)
-    sources: list[CaptureSource] = []
     captures = CaptureSet(Inputs(files), filters, decoding)
-    captures.run(partial(_source, decoding), lambda source, _: sources.append(source))
+    sources = [source for source, _ in captures.run(partial(_source, decoding))]
     if sources:
         written = write_report(target, sources)
         if as_json:

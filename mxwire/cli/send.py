@@ -12,20 +12,11 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt
 from mxwire.cli.notes import EventReport, counted, note
 from mxwire.cli.option_class import argument, group, option, options_class, takes
-from mxwire.cli.options import (
-    endpoint_option,
-    flag_option,
-    host_type,
-    integer_option,
-    json_option,
-    key_option,
-    number_type,
-    timeout_option,
-)
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 
@@ -48,16 +39,16 @@ _WINDOW: Final = 8
 class SendOptions:
     """The options of mxwire send."""
 
-    destination: HostChoice = argument(metavar="HOST", type=host_type)
+    destination: HostChoice = argument(metavar="HOST", type=shared.host_type)
     files: tuple[str, ...] = argument(metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
     live: LiveOptions = group(LiveOptions)
-    match: int = option("Match info, 64 bits.", "--match N", type=number_type((1 << 64) - 1), default=0)
-    endpoint: int | None = endpoint_option(f"Endpoint of the receiver.  [default: {MEETING_POINT}]")
-    key: int = key_option
-    synchronous: bool = flag_option("Wait for each message until it is received.", "--sync")
-    chunk: int | None = integer_option("Send messages of this length.", "--chunk BYTES", least=1, most=LONGEST)
-    timeout: float = timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
-    as_json: bool = json_option("JSON Lines: one object per event.")
+    match: int = option("Match info, 64 bits.", "--match N", type=shared.number_type((1 << 64) - 1), default=0)
+    endpoint: int | None = shared.endpoint_option(f"Endpoint of the receiver.  [default: {MEETING_POINT}]")
+    key: int = shared.key_option
+    synchronous: bool = shared.flag_option("Wait for each message until it is received.", "--sync")
+    chunk: int | None = shared.integer_option("Send messages of this length.", "--chunk BYTES", least=1, most=LONGEST)
+    timeout: float = shared.timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
+    as_json: bool = shared.json_option("JSON Lines: one object per event.")
 
 
 @click.command(cls=Command)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.time_sequence import SequenceGraph
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.capture_set import OpenCapture, Origin
+    from mxwire.cli.capture_set import OpenCapture
     from mxwire.report.pairs import MeasuredCapture, PairOrder
 
 _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "failed", "delivery")
@@ -114,7 +114,7 @@ def command(options: StatsOptions) -> None:
     order = PairOrder(options.by, options.sort)
     timings, pairs = MergedTiming(), MergedPairs()
 
-    def take(measured: MeasuredCapture, origin: Origin) -> None:
+    for measured, origin in captures.run(partial(_measure, options, order, captures.merges), streams=options.as_json):
         if options.as_json:
             several = {"file": measured.timed.name} if captures.merges or len(options.inputs.files) > 1 else {}
             print_results((*measured.timed.results(), *measured.pairs), origin.start_ns, **several)
@@ -126,8 +126,6 @@ def command(options: StatsOptions) -> None:
             timings.add(measured.timed)
             for each in measured.pairs:
                 pairs.add(each)
-
-    captures.run(partial(_measure, options, order, captures.merges), take, streams=options.as_json)
     if captures.merges:
         merged, durations, gaps = pairs.pairs(options.sort), timings.durations(), timings.gaps()
         if options.as_json:

@@ -87,32 +87,26 @@ def command(options: VerifyOptions) -> None:
         blocks = report.blocks()
         show([*labelled(blocks, origin.names)] if options.filters.by_name else blocks)
 
-    def take(found: BrokenRule | VerifiedCapture, origin: Origin) -> None:
-        nonlocal report, violations
-        report.add(found)
-        if isinstance(found, BrokenRule):
-            violations += found.severity == "violation"
-            if options.as_json:
-                print_results([found], origin.start_ns)
-            elif options.inputs.live:
-                click.echo(str(found))
-            return
-        if options.as_json:
-            print_results(found.results())
-        if not captures.merges:
-            report.title = found.limits.file
-            if not options.as_json:
-                print_report(origin)
-            if options.junit is not None:
-                reports.append(report)
-            report = VerificationReport("")
-
+    analysis = partial(_verify, vantage, numbers, options.reordered, options.as_json or options.inputs.live)
     try:
-        captures.run(
-            partial(_verify, vantage, numbers, options.reordered, options.as_json or options.inputs.live),
-            take,
-            streams=options.as_json,
-        )
+        for found, origin in captures.run(analysis, streams=options.as_json):
+            report.add(found)
+            if isinstance(found, BrokenRule):
+                violations += found.severity == "violation"
+                if options.as_json:
+                    print_results([found], origin.start_ns)
+                elif options.inputs.live:
+                    click.echo(str(found))
+                continue
+            if options.as_json:
+                print_results(found.results())
+            if not captures.merges:
+                report.title = found.limits.file
+                if not options.as_json:
+                    print_report(origin)
+                if options.junit is not None:
+                    reports.append(report)
+                report = VerificationReport("")
         if captures.merges and not options.as_json:
             print_report(captures)
     except BrokenPipeError:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class FrameOutput(ABC):
     """A destination of decoded frames."""
 
+    shown = 0
+    """Number of frames."""
+
     def begin(self, path: str, decoder: Decoder, names: HostNames | None = None) -> None:
         """Start the frames of a capture; lines show ``names`` instead of addresses."""
         self.path = path

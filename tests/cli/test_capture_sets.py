@@ -174,13 +174,11 @@ def test_a_set_keeps_no_conversations_of_its_captures():
             follower.observe(decoded)
         yield conversations()
 
-    def take(found, _):
-        assert found > before
-
     gc.collect()
     before = conversations()
     options = FilterOptions(), DecodingOptions(), WorkerOptions("local", 1)
-    CaptureSet(Inputs(tuple(FILES)), *options).run(follow, take)
+    for found, _ in CaptureSet(Inputs(tuple(FILES)), *options).run(follow):
+        assert found > before
     assert conversations() == before
 
 
