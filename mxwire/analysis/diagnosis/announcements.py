@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.analysis.diagnosis.finding import Evidence, evidence
 from mxwire.analysis.first_keys import FirstKeys
 
 KEYS: Final = 1 << 14
@@ -44,6 +45,10 @@ class Misuse:
     first_ns: int
     frames: int = 0
     numbers: list[int] = field(default_factory=list)
+
+    def evidence(self, text: str, times: int) -> Evidence:
+        """The frames as evidence, which counts ``times`` times."""
+        return evidence(text, [self.announced_frame, *self.numbers], self.first_ns, "sign", times)
 
 
 class AnnouncedValues:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeVar, get_args
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, get_args
 
 from mxwire.ethernet import mac_text
 
@@ -135,15 +135,16 @@ KEPT: Final = 4096
 SHOWN: Final = 4
 """Number of samples kept per key, for display."""
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
+@dataclass(slots=True)
+class Observations:
+    """Observations of one kind: their number, and the first ones as evidence."""
 
-def keep(kept: dict[_Key, list[_Value]], key: _Key, value: _Value) -> bool:
-    """Keep a value if it is one of the first of its key; return False if there are too many keys."""
-    if key not in kept and len(kept) >= KEPT:
-        return False
-    values = kept.setdefault(key, [])
-    if len(values) < SHOWN:
-        values.append(value)
-    return True
+    count: int = 0
+    shown: list[Evidence] = field(default_factory=list)
+
+    def add(self, new: Evidence, number: int = 1) -> None:
+        """Add evidence of a number of observations."""
+        self.count += number
+        if len(self.shown) < SHOWN:
+            self.shown.append(new)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.conversations.state import RESEND_NS
 from mxwire.analysis.conversations.streams import Stream, stream_of
 from mxwire.analysis.diagnosis.finding import KEPT
+from mxwire.analysis.diagnosis.sequence import Disorder, LateFrame
 from mxwire.analysis.first_keys import FirstKeys
 
 _RECENT: Final = 256
-SHOWN: Final = 4
 WAITS: Final = 1 << 10
 """Maximum number of waits that are remembered per flow."""
 
@@ -25,43 +24,13 @@ class _Seen(NamedTuple):
     """True if this was certainly the first transmission."""
 
 
-class OvertakenMessage(NamedTuple):
-    """A message that passed after one with a later number."""
-
-    number: int
-    """Number of its first frame."""
-    passed_by: int
-    """Number of the frame that passed it."""
-    from_ns: int
-    """Time at which that frame passed."""
-    until_ns: int
-    """Time at which the message itself passed."""
-
-
-@dataclass(slots=True)
-class FlowOrder:
-    """The messages of one flow that passed after later ones."""
-
-    late: int = 0
-    shown: list[OvertakenMessage] = field(default_factory=list)
-    waits: list[tuple[int, int]] = field(default_factory=list)
-    """Periods in which the receiver waited for these messages, as start and end; their number is bounded."""
-
-    def add(self, passed: OvertakenMessage) -> None:
-        """Add an overtaken message."""
-        self.late += 1
-        if len(self.shown) < SHOWN:
-            self.shown.append(passed)
-        if len(self.waits) < WAITS:
-            self.waits.append((passed.from_ns, passed.until_ns))
-
-
 class MessageOrder:
     """Comparison of the order in which messages pass with the order of their numbers."""
 
     def __init__(self) -> None:
         self._recent: dict[Flow, tuple[Stream, dict[int, _Seen]]] = {}
-        self.found: FirstKeys[Flow, FlowOrder] = FirstKeys(KEPT, FlowOrder)
+        self.found: FirstKeys[Flow, Disorder] = FirstKeys(KEPT, Disorder)
+        """The messages of each flow that passed after later ones."""
 
     def note(self, message: CapturedMessage) -> None:
         """Process a finished message."""
@@ -100,4 +69,6 @@ class MessageOrder:
         one, after = recent.get(at), recent.get(at + 1)
         if one is None or after is None or after.first_ns >= one.first_ns or not one.is_first:
             return
-        self.found[flow].add(OvertakenMessage(one.number, after.number, after.first_ns, one.first_ns))
+        passed = LateFrame(one.number, after.number, after.first_ns, one.first_ns)
+        waited = after.first_ns, one.first_ns
+        self.found[flow].add(Disorder(late=1, waits=[waited], samples=[passed]), WAITS)

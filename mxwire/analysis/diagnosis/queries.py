@@ -48,11 +48,8 @@ _NOTHING_YET: Final = (FIRST_NUMBER, ABANDONED_DONE)
 class UnansweredQueries:
     """Unanswered queries from one host to another."""
 
-    source: int
-    destination: int
-    questions: int
-    first_ns: int
     direction: HostDirection
+    questions: int
     seen: bool
     """True if any frame from the queried host was seen: to other hosts, or an announcement."""
 
@@ -63,12 +60,13 @@ class UnansweredQueries:
 
     def evidence(self) -> Evidence:
         """The queries as evidence."""
-        counts = {name: self.direction.count(kind) for kind, name in QUESTIONS.items()}
-        kinds = [count_of(number, name) for name, number in counts.items() if number]
-        numbers, first_ns = self.direction.first(*QUESTIONS)
+        direction = self.direction
+        counts = {name: direction.count(kind) for kind, name in QUESTIONS.items()}
+        kinds = ", ".join(count_of(number, name) for name, number in counts.items() if number)
+        numbers, first_ns = direction.first(*QUESTIONS)
         text = (
-            f"{mac_text(self.source)} sent {', '.join(kinds)} to {mac_text(self.destination)} within "
-            f"{seconds(self.direction.last_ns - self.direction.first_ns)}, without an answer"
+            f"{mac_text(direction.source)} sent {kinds} to {mac_text(direction.destination)} within "
+            f"{seconds(direction.last_ns - direction.first_ns)}, without an answer"
         )
         return evidence(text, numbers, first_ns, "sign", self.questions // LEAST)
 
@@ -85,14 +83,7 @@ def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
         count += 1
         if count > SHOWN:
             return
-        yield UnansweredQueries(
-            direction.source,
-            direction.destination,
-            questions,
-            direction.first_ns,
-            direction,
-            direction.destination in sending,
-        )
+        yield UnansweredQueries(direction, questions, direction.destination in sending)
 
 
 class ReceptionEvidence:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, Cost, Evidence, Finding, Party, Severity
+from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, Severity
 from mxwire.texts import entries
 
 if TYPE_CHECKING:
@@ -82,10 +82,11 @@ class Diagnosis:
         summary: str,
         shown: list[Evidence],
         *doubts: str,
-        cost: Cost = UNKNOWN_COST,
+        stalled_ns: int | None = None,
+        frames: int | None = None,
     ) -> Finding:
-        """Return a finding of this diagnosis."""
-        text = self.text
+        """Return a finding of this diagnosis, which cost ``stalled_ns`` and ``frames`` (:class:`Cost`)."""
+        text, cost = self.text, Cost(stalled_ns, frames)
         return Finding(self.id, concerns, summary, tuple(shown), text.advice, text.severity, cost, doubts)
 
 

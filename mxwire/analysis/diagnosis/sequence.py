@@ -25,6 +25,8 @@ TAIL: Final = 2048
 DIRECTIONS_MAXIMUM: Final = 1 << 12
 """Maximum number of directions between two hosts that are remembered."""
 SAMPLES: Final = 4
+WAITS: Final = 1 << 14
+"""Maximum number of waits that are remembered per direction."""
 _PULL: Final = -1
 """Value that stands for the position of the PULL that requests the group."""
 _FARTHEST: Final = 32
@@ -49,6 +51,8 @@ class LateFrame:
     number: int
     passed_by: int
     """Number of the first frame that passed before it although it was transmitted later."""
+    since_ns: int
+    """Time at which that frame passed, in nanoseconds."""
     time_ns: int
     """Time at which the late frame passed, in nanoseconds."""
 
@@ -66,18 +70,14 @@ class Disorder:
     """Periods in which the receiver waited for late frames, as start and end; their number is bounded."""
     samples: list[LateFrame] = field(default_factory=list)
 
-    def add(self, other: Disorder) -> None:
-        """Add the results of another chunk."""
+    def add(self, other: Disorder, waits: int = WAITS) -> None:
+        """Add other results, such as those of the next chunk, with at most a number of ``waits`` altogether."""
         self.examined += other.examined
         self.late += other.late
         self.deepest = max(self.deepest, other.deepest)
         self.longest_ns = max(self.longest_ns, other.longest_ns)
-        self.waits += other.waits[: WAITS - len(self.waits)]
+        self.waits += other.waits[: waits - len(self.waits)]
         self.samples += other.samples[: SAMPLES - len(self.samples)]
-
-
-WAITS: Final = 1 << 14
-"""Maximum number of waits that are remembered per direction."""
 
 
 class Sequences:
@@ -292,7 +292,7 @@ def _disorder(rows: _Rows, late: _LateRows, at: NDArray[np.intp], examined: int)
     time, number = rows[_TIME], rows[_NUMBER]
     came, awaited = time[at], time[late.first[at]]
     order = np.argsort(number[at], kind="stable")
-    columns = number[at], number[late.first[at]], came
+    columns = number[at], number[late.first[at]], awaited, came
     samples = [LateFrame(*values) for values in zip(*(each[order[:SAMPLES]].tolist() for each in columns), strict=True)]
     waits = list(zip(awaited[order].tolist(), came[order].tolist(), strict=True))
     return Disorder(examined, len(at), int(late.depth[at].max()), int((came - awaited).max()), waits, samples)

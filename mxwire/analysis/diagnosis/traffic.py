@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -65,10 +66,15 @@ class Traffic:
         types = np.maximum(decoded.columns.packet_type, 0)
         length = decoded.located.wire_length
         for source, destination, members in pairs_of(assignment.source, assignment.destination):
-            direction = self._direction(keys[source], keys[destination], batch.timestamp_ns, batch.number, members)
+            key = keys[source], keys[destination]
+            direction = self.directions.get(key)
             if direction is None:
-                self.forgotten += len(members)
-                continue
+                if len(self.directions) >= PAIRS:
+                    self.forgotten += len(members)
+                    continue
+                first = int(members[0])
+                direction = HostDirection(*key, int(batch.timestamp_ns[first]), int(batch.number[first]))
+                self.directions[key] = direction
             mine = types[members]
             counts = np.bincount(mine, minlength=256)
             for kind in np.flatnonzero(counts).tolist():
@@ -82,17 +88,6 @@ class Traffic:
             direction.last_ns = max(direction.last_ns, int(batch.timestamp_ns[members[-1]]))
             direction.last_frame = int(batch.number[members[-1]])
 
-    def _direction(
-        self, source: int, destination: int, times: NDArray[np.int64], numbers: NDArray[np.int64], at: NDArray[np.intp]
-    ) -> HostDirection | None:
-        key = source, destination
-        direction = self.directions.get(key)
-        if direction is None and len(self.directions) < PAIRS:
-            direction = self.directions[key] = HostDirection(
-                source, destination, int(times[at[0]]), int(numbers[at[0]])
-            )
-        return direction
-
     def direction(self, source: int, destination: int) -> HostDirection | None:
         """Return the traffic from one host to another, or None."""
         return self.directions.get((source, destination))
@@ -103,9 +98,9 @@ class Traffic:
 
     def hosts(self) -> dict[int, int]:
         """Return the number of frames sent by each host, by address."""
-        frames: dict[int, int] = {}
+        frames: Counter[int] = Counter()
         for direction in self.directions.values():
-            frames[direction.source] = frames.get(direction.source, 0) + direction.frames
+            frames[direction.source] += direction.frames
         return frames
 
     def pairs(self) -> Iterator[tuple[HostDirection, HostDirection]]:

@@ -12,17 +12,16 @@ from mxwire.analysis.diagnosis.facts import Facts, direction_of, named, sender_o
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
-    Cost,
     Evidence,
     Finding,
     Party,
     evidence,
-    keep,
     seconds,
     standstill,
     weighed,
 )
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import NackType
@@ -41,8 +40,8 @@ class ZombieExaminer(Examiner):
     """Detector of blocks that are re-requested repeatedly without a reason."""
 
     def __init__(self) -> None:
-        self._closed: dict[Party, list[tuple[int, int]]] = {}
-        self._found: dict[tuple[Party, Party], tuple[str, list[Evidence], int]] = {}
+        self._closed: FirstKeys[Party, list[tuple[int, int]]] = FirstKeys(KEPT, list)
+        self._found: FirstKeys[tuple[Party, Party], tuple[str, list[Evidence], int]] = FirstKeys(KEPT)
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Record the endpoints that nacks report as closed, or as reopened with another session."""
@@ -52,7 +51,9 @@ class ZombieExaminer(Examiner):
                 place = int(block.place[at])
                 address = decoded.hosts.keys[decoded.assignment.source[place]]
                 party = Party(address, int(block["src_endpoint"][at]))
-                keep(self._closed, party, (int(decoded.batch.timestamp_ns[place]), int(decoded.batch.number[place])))
+                known = self._closed[party]
+                if len(known) < SHOWN:
+                    known.append((int(decoded.batch.timestamp_ns[place]), int(decoded.batch.number[place])))
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Examine a large message that was requested several times."""
@@ -91,14 +92,9 @@ class ZombieExaminer(Examiner):
             shown.append(evidence(text, frames, pull.first_pull_ns, "sign"))
         elif not shown:
             return
-        key = puller, sender_of(message.flow)
-        if key not in self._found and len(self._found) < KEPT:
-            useless = pull.re_requests + pull.repeated_replies
-            self._found[key] = (
-                f"{puller} keeps pulling {named(message)} for a process that is gone",
-                shown,
-                useless,
-            )
+        summary = f"{puller} keeps pulling {named(message)} for a process that is gone"
+        found = summary, shown, pull.re_requests + pull.repeated_replies
+        self._found.setdefault((puller, sender_of(message.flow)), found)
 
     @staticmethod
     def _is_silent(message: CapturedMessage, facts: Facts) -> bool:
@@ -110,7 +106,7 @@ class ZombieExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per endpoint whose pulls have outlived its process."""
         for (puller, owner), (summary, shown, useless) in self._found.items():
-            yield ZOMBIE.found((puller, owner), summary, shown, cost=Cost(frames=useless))
+            yield ZOMBIE.found((puller, owner), summary, shown, frames=useless)
 
 
 def _is_left_over(message: CapturedMessage, facts: Facts) -> bool:
@@ -160,10 +156,10 @@ class StoppedPullExaminer(Examiner):
             if sent:
                 text = f"frames of {mac_text(puller.address)} passed later, so its host and the path work"
                 shown.append(evidence(text, [sent[0].last_frame], weight="sign"))
-            cost = Cost(standstill((each.last_ns, _end_ns(each, facts)) for each in messages))
+            stalled = standstill((each.last_ns, _end_ns(each, facts)) for each in messages)
             what = "a message" if len(messages) == 1 else f"{len(messages)} messages"
             summary = f"{puller} stopped pulling {what} of {sender}, which waits for it"
-            yield STOPPED.found((puller, sender), summary, shown, cost=cost)
+            yield STOPPED.found((puller, sender), summary, shown, stalled_ns=stalled)
 
 
 def _is_partial(message: CapturedMessage) -> bool:
@@ -199,8 +195,8 @@ class NotifyExaminer(Examiner):
     """Collector of refused pulls, and of NOTIFYs of 0 bytes that do not end a known message."""
 
     def __init__(self) -> None:
-        self._refused: dict[_Key, Refusal] = {}
-        self._notices: dict[_Key, tuple[int, int]] = {}
+        self._refused: FirstKeys[_Key, Refusal] = FirstKeys(KEPT)
+        self._notices: FirstKeys[_Key, tuple[int, int]] = FirstKeys(KEPT)
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a large message whose pull was refused, or of which only the NOTIFY was seen."""
@@ -209,14 +205,12 @@ class NotifyExaminer(Examiner):
             return
         key = sender_of(message.flow.back), sender_of(message.flow), pull.region, pull.counter
         if pull.refusal is not None and pull.refusal.reason == "ENDPT_CLOSED":
-            if len(self._refused) < KEPT:
-                self._refused.setdefault(key, pull.refusal)
+            self._refused.setdefault(key, pull.refusal)
             return
         notice = pull.notice
         if notice is None or message.position >= 0 or pull.pulls or notice.total_length:
             return
-        if len(self._notices) < KEPT:
-            self._notices.setdefault(key, (notice.frame, notice.first_ns))
+        self._notices.setdefault(key, (notice.frame, notice.first_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on NOTIFYs that name the region of a refused pull."""

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
-from mxwire.analysis.diagnosis.finding import (
-    KEPT,
-    SHOWN,
-    Cost,
-    Evidence,
-    Finding,
-    Party,
-    Weight,
-    evidence,
-    keep,
-    weighed,
-)
+from mxwire.analysis.diagnosis.facts import Facts, frames_of, named
+from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Finding, Observations, Party, Weight, evidence, weighed
+from mxwire.analysis.diagnosis.losses import Pair, pair_of
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
@@ -40,7 +32,11 @@ _FIRST_HALF: Final = np.uint64(0xFFFFFFFF)
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _ENOUGH: Final = 8
 
-Pair = tuple[int, int]
+
+@dataclass(slots=True)
+class _Duplicates(Observations):
+    pulls: int = 0
+    replies: int = 0
 
 
 @examines(DOUBLED, DUPLICATED)
@@ -50,12 +46,9 @@ class DuplicateExaminer(Examiner):
     def __init__(self) -> None:
         self._twice: FirstKeys[Pair, int] = FirstKeys(KEPT, int)
         self._twice_frames: list[int] = []
-        self._counts: dict[Pair, int] = {}
-        self._pulls: dict[Pair, int] = {}
-        self._replies: dict[Pair, int] = {}
+        self._found: FirstKeys[Pair, _Duplicates] = FirstKeys(KEPT, _Duplicates)
         self._requested_again: set[Pair] = set()
         """Directions in which blocks were requested again: their pullers repeat PULLs themselves."""
-        self._shown: dict[Pair, list[Evidence]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Collect frames that are identical to a frame captured shortly before."""
@@ -73,7 +66,8 @@ class DuplicateExaminer(Examiner):
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Count the duplicates of a message."""
         pull = message.pull
-        pair = message.flow.address, message.flow.back.address
+        pair = pair_of(message)
+        back = pair[::-1]
         if message.position < 0 or not (message.flow.frames and message.flow.back.frames):
             # The frames that explain the repetition may be missing from the capture.
             return
@@ -82,55 +76,48 @@ class DuplicateExaminer(Examiner):
         if pull is None:
             return
         if pull.re_requests and len(self._requested_again) < KEPT:
-            self._requested_again.add((pair[1], pair[0]))
+            self._requested_again.add(back)
         if pull.duplicate_pulls:
-            self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of its PULLs")
-            self._count(self._pulls, (pair[1], pair[0]), pull.duplicate_pulls)
+            self._note(back, message, pull.duplicate_pulls, "of its PULLs").pulls += pull.duplicate_pulls
         elif pull.duplicate_replies:
             # A duplicate PULL is answered as well (R-PUL-12), so duplicate replies to it are not evidence.
-            self._note(pair, message, pull.duplicate_replies, "of its data")
-            self._count(self._replies, pair, pull.duplicate_replies)
+            self._note(pair, message, pull.duplicate_replies, "of its data").replies += pull.duplicate_replies
         if pull.notice is not None and pull.notice.duplicates:
-            self._note((pair[1], pair[0]), message, pull.notice.duplicates, "of its NOTIFY")
+            self._note(back, message, pull.notice.duplicates, "of its NOTIFY")
 
-    def _note(self, pair: Pair, message: CapturedMessage, number: int, what: str) -> None:
-        first = first_frame(message)
+    def _note(self, pair: Pair, message: CapturedMessage, number: int, what: str) -> _Duplicates:
         text = f"{named(message)}: {count_of(number, 'duplicate', 'duplicates')} {what}"
-        if keep(self._shown, pair, evidence(text, [first] if first is not None else [], message.first_ns)):
-            self._counts[pair] = self._counts.get(pair, 0) + number
-
-    def _count(self, kind: dict[Pair, int], pair: Pair, number: int) -> None:
-        if pair in self._counts:
-            kind[pair] = kind.get(pair, 0) + number
+        known = self._found[pair]
+        known.add(evidence(text, frames_of([message]), message.first_ns), number)
+        return known
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on pairs of hosts with duplicates."""
         reordered = reordered_pairs(facts)
-        frames: dict[Pair, int] = {}
+        frames: Counter[Pair] = Counter()
         for conversation in facts.follower.conversations:
             for flow in conversation.flows:
-                pair = flow.address, flow.back.address
-                frames[pair] = frames.get(pair, 0) + flow.frames
+                frames[flow.address, flow.back.address] += flow.frames
         yield from self._doubled(facts)
-        for pair, number in self._counts.items():
-            source, destination = pair
+        for pair, found in self._found.items():
+            (source, destination), number = pair, found.count
             parties = Party(source), Party(destination)
             if number >= _LEAST:
                 direction = f"from {mac_text(source)} to {mac_text(destination)}"
                 summary = f"{number} of {frames.get(pair, number)} frames {direction} are duplicates"
-                if number == self._pulls.get(pair) and pair in self._requested_again:
+                if number == found.pulls and pair in self._requested_again:
                     # A puller requests a block up to three times within 2 ms around its timer (R-MEA-27), and early
                     # after a loss that the capture does not show (R-PUL-07).
                     continue
-                pulls, replies = self._pulls.get(pair, 0), self._replies.get(pair, 0)
-                if number == pulls or (number == pulls + replies and {pair, pair[::-1]} & reordered):
+                of_pulls = found.pulls + found.replies
+                if number == found.pulls or (number == of_pulls and {pair, pair[::-1]} & reordered):
                     # A PULL that is repeated because of reordered replies, and a reply that passes after the repeated
                     # one, look the same.
                     weight: Weight = "hint"
                 else:
                     weight = "sign"
-                shown = weighed(self._shown[pair], weight, number // _LEAST)
-                yield DUPLICATED.found(parties, summary, shown, cost=Cost(frames=number))
+                shown = weighed(found.shown, weight, number // _LEAST)
+                yield DUPLICATED.found(parties, summary, shown, frames=number)
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per pair of hosts if nearly every frame between them was captured twice."""
@@ -156,18 +143,18 @@ class DuplicateExaminer(Examiner):
                 continue
             back = self._twice.get((pair[1], pair[0]), 0)
             number = sum(direction.frames for direction in directions)
-            text = f"{twice + back} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
-            summary = f"{twice + back} of {number} frames are duplicates of others"
-            shown = [evidence(text, self._twice_frames, weight="proof")]
-            yield DOUBLED.found((Party(pair[0]), Party(pair[1])), summary, shown)
+            yield self._doubled_finding((Party(pair[0]), Party(pair[1])), twice + back, number)
 
     def _doubled_without_destinations(self, frames: int) -> Iterator[Finding]:
         """Yield a finding if nearly every frame of a cooked capture, of whatever hosts, was captured twice."""
         twice = sum(self._twice.values())
         if frames >= _ENOUGH and twice >= _NEARLY_ALL * frames:
-            text = f"{twice} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
-            shown = [evidence(text, self._twice_frames, weight="proof")]
-            yield DOUBLED.found((), f"{twice} of {frames} frames are duplicates of others", shown)
+            yield self._doubled_finding((), twice, frames)
+
+    def _doubled_finding(self, concerns: tuple[Party, ...], twice: int, frames: int) -> Finding:
+        text = f"{twice} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
+        shown = [evidence(text, self._twice_frames, weight="proof")]
+        return DOUBLED.found(concerns, f"{twice} of {frames} frames are duplicates of others", shown)
 
 
 def _again(decoded: DecodedBatch) -> NDArray[np.intp]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, connects_of, ends, named, sender_of
-from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Evidence, Finding, Party, evidence, keep
+from mxwire.analysis.diagnosis.finding import KEPT, Finding, Observations, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.analysis.first_keys import FirstKeys
@@ -30,14 +31,12 @@ _SEEN_KEPT: Final = 1 << 14
 
 
 @dataclass(slots=True)
-class _Refused:
-    shown: list[Evidence] = field(default_factory=list)
+class _Refused(Observations):
     what: Counter[str] = field(default_factory=Counter)
 
-    def add(self, text: str, refusal: Refusal, what: str) -> None:
+    def note(self, text: str, refusal: Refusal, what: str) -> None:
         self.what[what] += 1
-        if len(self.shown) < SHOWN:
-            self.shown.append(evidence(text, [refusal.frame], refusal.time_ns, "proof"))
+        self.add(evidence(text, [refusal.frame], refusal.time_ns, "proof"))
 
 
 @examines(CLOSED, RANGE, EXHAUSTED, KEY)
@@ -69,19 +68,18 @@ class EndpointExaminer(Examiner):
             self._note(pull.refusal, sender, receiver, f"the data of {named(message)} was refused", "pull")
 
     def _note(self, refusal: Refusal, refuser: Party, asking: Party, text: str, what: str) -> None:
-        self._refused[refusal.reason, refuser, asking].add(f"{text}: {refusal.reason}", refusal, what)
+        self._refused[refusal.reason, refuser, asking].note(f"{text}: {refusal.reason}", refusal, what)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on refusals, except those because of sessions (``sessions.py``)."""
-        known = {key: _Refused(list(each.shown), Counter(each.what)) for key, each in self._refused.items()}
-        refused = defaultdict(_Refused, known)
+        refused = defaultdict(_Refused, deepcopy(self._refused))
         connected = _connected(facts)
         for connect, flow in connects_of(facts):
             asking, refuser = ends(flow)
             # A connect that came slightly too early and succeeded on a later attempt is harmless.
             if connect.nack is not None and connected.get((asking, refuser), 0) <= connect.nack.time_ns:
                 text = f"a CONNECT was refused: {connect.nack.reason}"
-                refused[connect.nack.reason, refuser, asking].add(text, connect.nack, "connect")
+                refused[connect.nack.reason, refuser, asking].note(text, connect.nack, "connect")
         for (reason, refuser, asking), each in refused.items():
             shown, what = each.shown, each.what
             counts = " and ".join(count_of(what[kind], kind) for kind in ("message", "pull", "connect") if what[kind])
@@ -133,11 +131,11 @@ def _connected(facts: Facts) -> dict[tuple[Party, Party], int]:
 
 
 def _keys(facts: Facts) -> Iterator[Finding]:
-    shown: dict[tuple[Party, Party], list[Evidence]] = {}
+    wrong: FirstKeys[tuple[Party, Party], Observations] = FirstKeys(KEPT, Observations)
     for connect, flow in connects_of(facts):
         if connect.status == ConnectStatus.BAD_KEY:
             key = "a key that was not seen" if connect.key is None else f"key 0x{connect.key:08x}"
             text = f"{key} was answered with BAD_KEY"
-            keep(shown, ends(flow.back), evidence(text, [connect.frame], connect.time_ns, "proof"))
-    for (target, asking), kept in shown.items():
-        yield KEY.found((target, asking), f"{asking} connects to {target} with the wrong key", kept)
+            wrong[ends(flow.back)].add(evidence(text, [connect.frame], connect.time_ns, "proof"))
+    for (target, asking), found in wrong.items():
+        yield KEY.found((target, asking), f"{asking} connects to {target} with the wrong key", found.shown)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, evidence, weighed
+from mxwire.analysis.diagnosis.finding import KEPT, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import UnansweredQueries, unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
@@ -29,7 +29,6 @@ CHANGED: Final = Diagnosis("ethertype-changed", "path")
 FILTERED: Final = Diagnosis("ethertype-filtered", "path")
 
 _TYPES_KEPT: Final = 64
-_PAIRS_KEPT: Final = 4096
 _FRAMES: Final = 3
 _SAMPLES: Final = 8
 
@@ -50,7 +49,7 @@ class EtherTypeExaminer(Examiner):
 
     def __init__(self) -> None:
         self._suspects: dict[int, _Suspect] = {}
-        self._others: FirstKeys[tuple[int, int], tuple[int, int, int]] = FirstKeys(_PAIRS_KEPT)
+        self._others: FirstKeys[tuple[int, int], tuple[int, int, int]] = FirstKeys(KEPT)
 
     def raw(self, batch: FrameBatch) -> None:
         """Collect frames of other EtherTypes by source, and frames among them that contain MXoE."""
@@ -79,7 +78,7 @@ class EtherTypeExaminer(Examiner):
             if suspect.first_ns is None:
                 suspect.first_ns = int(located.batch.timestamp_ns[strong[0]])
             suspect.numbers += located.batch.number[strong[: _SAMPLES - len(suspect.numbers)]].tolist()
-            for each in np.unique(sources[strong])[: _PAIRS_KEPT - len(suspect.hosts)].tolist():
+            for each in np.unique(sources[strong])[: KEPT - len(suspect.hosts)].tolist():
                 suspect.hosts[each] = None
         one, source_of = np.unique(sources, return_inverse=True)
         other, destination_of = np.unique(destinations, return_inverse=True)
@@ -100,14 +99,8 @@ class EtherTypeExaminer(Examiner):
         for value, suspect in self._suspects.items():
             if suspect.frames < _FRAMES or value in facts.decoder.ethertypes:
                 continue
-            shown = [
-                evidence(
-                    f"{count_of(suspect.frames, 'frame')} with EtherType 0x{value:04x} can only be MXoE",
-                    suspect.numbers,
-                    suspect.first_ns,
-                    "proof",
-                )
-            ]
+            text = f"{count_of(suspect.frames, 'frame')} with EtherType 0x{value:04x} can only be MXoE"
+            shown = [evidence(text, suspect.numbers, suspect.first_ns, "proof")]
             usual = [each for each in facts.traffic.hosts() if each not in suspect.hosts]
             if usual:
                 shown.append(evidence(f"{', '.join(map(mac_text, usual[:3]))} used 0x86df"))
@@ -115,23 +108,20 @@ class EtherTypeExaminer(Examiner):
             yield CHANGED.found(parties, f"MXoE uses EtherType 0x{value:04x} here", shown)
 
     def _filtered(self, queries: UnansweredQueries) -> Finding | None:
+        direction = queries.direction
         other = [
             (number, frame)
             for (source, _), (number, last_ns, frame) in self._others.items()
-            if source == queries.destination and last_ns >= queries.first_ns
+            if source == direction.destination and last_ns >= direction.first_ns
         ]
         number = sum(each for each, _ in other)
         if queries.seen or number < _FRAMES:
             return None
-        shown = [
-            queries.evidence(),
-            evidence(
-                f"{mac_text(queries.destination)} sent {count_of(number, 'frame')} of other protocols at that time",
-                [frame for _, frame in other],
-            ),
-        ]
-        summary = f"{mac_text(queries.destination)} is alive, but sends no MXoE frames"
-        return FILTERED.found((Party(queries.source), Party(queries.destination)), summary, weighed(shown, "sign"))
+        silent = mac_text(direction.destination)
+        text = f"{silent} sent {count_of(number, 'frame')} of other protocols at that time"
+        shown = [queries.evidence(), evidence(text, [frame for _, frame in other])]
+        parties = Party(direction.source), Party(direction.destination)
+        return FILTERED.found(parties, f"{silent} is alive, but sends no MXoE frames", weighed(shown, "sign"))
 
 
 def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, evidence, weighed
+from mxwire.analysis.diagnosis.finding import KEPT, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
@@ -19,7 +19,6 @@ from mxwire.wire.packets import HostReply
 
 MAC: Final = Diagnosis("duplicate-mac", "peers")
 NAME: Final = Diagnosis("duplicate-name", "peers")
-_KEPT: Final = 4096
 _VALUES: Final = 8
 
 
@@ -48,9 +47,9 @@ class IdentityExaminer(Examiner):
     """Collector of the names, serials and sessions per address."""
 
     def __init__(self) -> None:
-        self._of_host: FirstKeys[tuple[int, str, int], _Identities] = FirstKeys(_KEPT)
-        self._names: FirstKeys[str, FirstKeys[int, int]] = FirstKeys(_KEPT, partial(FirstKeys, _VALUES))
-        self._announced: FirstKeys[int, FirstKeys[int, int]] = FirstKeys(_KEPT, partial(FirstKeys, _VALUES))
+        self._of_host: FirstKeys[tuple[int, str, int], _Identities] = FirstKeys(KEPT)
+        self._names: FirstKeys[str, FirstKeys[int, int]] = FirstKeys(KEPT, partial(FirstKeys, _VALUES))
+        self._announced: FirstKeys[int, FirstKeys[int, int]] = FirstKeys(KEPT, partial(FirstKeys, _VALUES))
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Note names, serials and sessions."""

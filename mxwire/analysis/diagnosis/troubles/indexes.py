@@ -60,9 +60,8 @@ class IndexExaminer(Examiner):
             user, host = (address[each] for each in pair_at(key))
             used, announced = _index(misuse.used), _index(misuse.announced)
             text = f"{count_of(misuse.frames, 'frame')} with {used} after receiving {announced}"
-            shown = [evidence(text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns, "sign", misuse.frames)]
             summary = f"{mac_text(user)} sends to {mac_text(host)} with an outdated index"
-            yield STALE.found((Party(user), Party(host)), summary, shown)
+            yield STALE.found((Party(user), Party(host)), summary, [misuse.evidence(text, misuse.frames)])
         yield from self._reused(address, facts)
 
     def _reused(self, address: list[int], facts: Facts) -> Iterator[Finding]:

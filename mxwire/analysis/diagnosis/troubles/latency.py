@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage, Conversation
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.analysis.first_keys import FirstKeys
@@ -113,10 +113,8 @@ class LatencyExaminer(Examiner):
             text = f"{number} pauses of about {pause / 1000:.0f} microseconds, and {bunch:.1f} frames per burst"
             direction = f"from {mac_text(source)} to {mac_text(destination)}"
             summary = f"frames {direction} arrive every {pause / 1000:.0f} microseconds"
-            cost = Cost(int(pause * number))
-            yield COALESCING.found(
-                (Party(destination), Party(source)), summary, [evidence(text, weight="sign")], cost=cost
-            )
+            parties, shown = (Party(destination), Party(source)), [evidence(text, weight="sign")]
+            yield COALESCING.found(parties, summary, shown, stalled_ns=int(pause * number))
         for conversation, trips in self._trips.items():
             step = _step(trips.samples)
             if step is not None:
@@ -160,5 +158,5 @@ def _asleep(conversation: Conversation, trips: _Trips, slow: float, fast: float,
     summary = f"between {mac_text(one.address)} and {mac_text(other.address)} messages are slow after each pause"
     parties = Party(one.address), Party(other.address)
     slept = sum(idle >= _PAUSE_NS for idle, _, _ in trips.samples)
-    cost = Cost(int((slow - fast) * slept))
-    return SLEEP.found(parties, summary, [evidence(text, [frame], weight="sign")], cost=cost)
+    shown = [evidence(text, [frame], weight="sign")]
+    return SLEEP.found(parties, summary, shown, stalled_ns=int((slow - fast) * slept))

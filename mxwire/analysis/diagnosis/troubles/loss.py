@@ -11,7 +11,6 @@ from mxwire.analysis.diagnosis.facts import Facts, about, direction_of
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
-    Cost,
     Evidence,
     Finding,
     Party,
@@ -136,8 +135,8 @@ class LossExaminer(Examiner):
         number = len({message.number for message, _ in tails})
         waited = f"{count_of(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
         summary = _at_least(len(tails), _KEPT_OF_RECENT) + waited
-        cost = Cost(standstill(_waits(each for _, each in tails)))
-        return TAIL.found((Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
+        stalled = standstill(_waits(each for _, each in tails))
+        return TAIL.found((Party(pair[0]), Party(pair[1])), summary, shown, stalled_ns=stalled)
 
 
 def _tail_evidence(message: CapturedMessage, again: Repeat) -> Evidence:
@@ -198,8 +197,8 @@ def _lost_finding(
     waits += [wait for each in pulled if each.pull is not None for wait in _waits(_by_timer(each.pull.requests))]
     repeated = sum(each.repeated_frames for each in lost)
     repeated += sum(each.pull.repeated_replies for each in pulled if each.pull is not None)
-    cost = Cost(standstill(waits), repeated)
-    return LOST.found((Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
+    parties = Party(pair[0]), Party(pair[1])
+    return LOST.found(parties, summary, shown, stalled_ns=standstill(waits), frames=repeated)
 
 
 def _by_timer(requests: Iterable[Repeat]) -> list[Repeat]:
@@ -251,5 +250,5 @@ def _burst_finding(pair: Pair, bursts: list[tuple[CapturedMessage, Repeat]], dia
     ]
     times = _at_least(len(bursts), _KEPT_OF_RECENT) + count_of(len(bursts), "time")
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {times}"
-    cost = Cost(standstill(_waits(_by_timer(each for _, each in bursts))))
-    return BURST.found((Party(pair[0]), Party(pair[1])), summary, weighed(shown, "sign", len(bursts)), cost=cost)
+    parties, stalled = (Party(pair[0]), Party(pair[1])), standstill(_waits(_by_timer(each for _, each in bursts)))
+    return BURST.found(parties, summary, weighed(shown, "sign", len(bursts)), stalled_ns=stalled)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import KEPT, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
 from mxwire.analysis.first_keys import FirstKeys
@@ -20,7 +20,6 @@ from mxwire.words import count_of
 
 STORM: Final = Diagnosis("nack-storm", "processes")
 _MANY: Final = 50
-_KEPT: Final = 4096
 
 
 @dataclass(slots=True)
@@ -38,7 +37,7 @@ class NackExaminer(Examiner):
     """Counter of nacks per second."""
 
     def __init__(self) -> None:
-        self._rates: FirstKeys[tuple[int, int], _Rate] = FirstKeys(_KEPT, _Rate)
+        self._rates: FirstKeys[tuple[int, int], _Rate] = FirstKeys(KEPT, _Rate)
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Count the nacks of a batch."""
@@ -66,13 +65,7 @@ class NackExaminer(Examiner):
         for (refuser, sender), rate in self._rates.items():
             if rate.most < _MANY:
                 continue
-            shown = [
-                evidence(
-                    f"{count_of(rate.most, 'nack')} within one second, {rate.total} in all",
-                    rate.frames,
-                    rate.time_ns,
-                    "proof",
-                )
-            ]
+            text = f"{count_of(rate.most, 'nack')} within one second, {rate.total} in all"
+            shown = [evidence(text, rate.frames, rate.time_ns, "proof")]
             summary = f"{mac_text(refuser)} refuses frames of {mac_text(sender)}, {rate.most} per second"
-            yield STORM.found((Party(sender), Party(refuser)), summary, shown, cost=Cost(frames=rate.total))
+            yield STORM.found((Party(sender), Party(refuser)), summary, shown, frames=rate.total)

@@ -9,27 +9,27 @@ from typing import Final
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import (
+    KEPT,
     SHOWN,
-    Cost,
     Evidence,
     Finding,
+    Observations,
     Party,
     evidence,
-    keep,
     seconds,
     standstill,
     weighed,
 )
-from mxwire.analysis.diagnosis.message_order import FlowOrder, OvertakenMessage
+from mxwire.analysis.diagnosis.losses import Pair, pair_of
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.sequence import Disorder
+from mxwire.analysis.diagnosis.sequence import Disorder, LateFrame
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.verification import PROVEN
 from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
 ORDER: Final = Diagnosis("frames-out-of-order", "network")
 PULLS: Final = Diagnosis("pulls-out-of-order", "processes")
-Pair = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Reordered:
     """Frames and messages that were reordered from one host to another."""
 
     frames: Disorder = field(default_factory=Disorder)
-    messages: list[FlowOrder] = field(default_factory=list)
+    messages: list[Disorder] = field(default_factory=list)
 
     @property
     def late(self) -> int:
@@ -50,29 +50,25 @@ class OrderExaminer(Examiner):
     """Examiner of disorder, by the network or by the sending host."""
 
     def __init__(self) -> None:
-        self._pulls: dict[Pair, list[Evidence]] = {}
-        self._transfers: dict[Pair, int] = {}
+        self._pulls: FirstKeys[Pair, Observations] = FirstKeys(KEPT, Observations)
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note the PULLs of a transfer that passed after later ones."""
         pull = message.pull
         if pull is None or not pull.passed_pulls:
             return
-        pair = message.flow.back.address, message.flow.address
-        number = len(pull.passed_pulls)
-        text = f"message {message.number}: {count_of(number, 'PULL')} after that of a later block"
-        frames = [each for each, _ in pull.passed_pulls]
-        if keep(self._pulls, pair, evidence(text, frames, pull.passed_pulls[0][1])):
-            self._transfers[pair] = self._transfers.get(pair, 0) + 1
+        passed = pull.passed_pulls
+        text = f"message {message.number}: {count_of(len(passed), 'PULL')} after that of a later block"
+        self._pulls[pair_of(message)[::-1]].add(evidence(text, [each for each, _ in passed], passed[0][1]))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings per pair of hosts and direction."""
         for pair, frames in reordered(facts).items():
             yield _reordered(pair, frames)
-        for pair, number in self._transfers.items():
+        for pair, found in self._pulls.items():
             parties = Party(pair[0]), Party(pair[1])
-            summary = f"{mac_text(pair[0])} sent the PULLs of {count_of(number, 'transfer')} out of order"
-            yield PULLS.found(parties, summary, weighed(self._pulls[pair], "sign"))
+            summary = f"{mac_text(pair[0])} sent the PULLs of {count_of(found.count, 'transfer')} out of order"
+            yield PULLS.found(parties, summary, weighed(found.shown, "sign"))
 
 
 def reordered(facts: Facts) -> dict[Pair, Reordered]:
@@ -104,16 +100,16 @@ def _reordered(pair: Pair, found: Reordered) -> Finding:
             f"{seconds(frames.longest_ns)} late"
         )
         shown.append(evidence(text, [each.number for each in frames.samples], frames.samples[0].time_ns))
-    passed = [each for numbering in found.messages for each in numbering.shown]
+    passed = [each for numbering in found.messages for each in numbering.samples]
     shown += [_message_evidence(each) for each in passed[:SHOWN]]
     direction = f"from {mac_text(pair[0])} to {mac_text(pair[1])}"
     summary = f"{direction}, {count_of(found.late, 'frame')} passed after later ones"
     waits = [*frames.waits, *(wait for each in found.messages for wait in each.waits)]
     return ORDER.found(
-        (Party(pair[0]), Party(pair[1])), summary, weighed(shown, "sign", found.late), cost=Cost(standstill(waits))
+        (Party(pair[0]), Party(pair[1])), summary, weighed(shown, "sign", found.late), stalled_ns=standstill(waits)
     )
 
 
-def _message_evidence(passed: OvertakenMessage) -> Evidence:
-    text = f"a message arrived {seconds(passed.until_ns - passed.from_ns)} after one with a later number"
-    return evidence(text, [passed.passed_by, passed.number], passed.from_ns)
+def _message_evidence(passed: LateFrame) -> Evidence:
+    text = f"a message arrived {seconds(passed.time_ns - passed.since_ns)} after one with a later number"
+    return evidence(text, [passed.passed_by, passed.number], passed.since_ns)

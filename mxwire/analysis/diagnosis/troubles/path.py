@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, waits_for_another
-from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence, standstill, weighed
+from mxwire.analysis.diagnosis.finding import KEPT, Finding, Party, evidence, standstill, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import HEADER_SIZE, mac_text
@@ -17,7 +17,6 @@ from mxwire.words import count_of
 
 MTU: Final = Diagnosis("mtu-too-small", "path")
 
-_DIRECTIONS: Final = 4096
 _KEPT: Final = 16
 _REPEATS: Final = 2
 _OFTEN: Final = 4
@@ -51,7 +50,7 @@ class PathExaminer(Examiner):
     """Comparison of the lengths of frames that arrive with those of frames that do not."""
 
     def __init__(self) -> None:
-        self._directions: FirstKeys[tuple[int, int], _PathLengths] = FirstKeys(_DIRECTIONS, _PathLengths)
+        self._directions: FirstKeys[tuple[int, int], _PathLengths] = FirstKeys(KEPT, _PathLengths)
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note the length of a message, and whether it arrived."""
@@ -184,8 +183,8 @@ def _finding(
     summary = (
         f"from {mac_text(source)} to {mac_text(destination)} {shorter} pass, those of {shortest} bytes and more do not"
     )
-    cost = Cost(standstill((each.first_ns, each.last_ns) for each in hung))
-    return _advised(MTU.found(concerns, summary, shown, *doubts[:1], cost=cost), dialect)
+    stalled = standstill((each.first_ns, each.last_ns) for each in hung)
+    return _advised(MTU.found(concerns, summary, shown, *doubts[:1], stalled_ns=stalled), dialect)
 
 
 def _vanished(source: int, destination: int, behind: list[CapturedMessage], dialect: Dialect) -> Finding:
@@ -196,8 +195,8 @@ def _vanished(source: int, destination: int, behind: list[CapturedMessage], dial
         about(each, f"arrived {each.transmissions} times; it waits for a preceding message that never arrived")
         for each in behind[:3]
     ]
-    cost = Cost(standstill((each.first_ns, each.last_ns) for each in behind))
-    return _advised(MTU.found(concerns, summary, weighed(shown, "sign"), cost=cost), dialect)
+    stalled = standstill((each.first_ns, each.last_ns) for each in behind)
+    return _advised(MTU.found(concerns, summary, weighed(shown, "sign"), stalled_ns=stalled), dialect)
 
 
 def _advised(made: Finding, dialect: Dialect) -> Finding:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, weighed
+from mxwire.analysis.diagnosis.finding import KEPT, Evidence, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
@@ -30,24 +31,23 @@ class PeerExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on hosts that never answer another host."""
         for queries in unanswered(facts):
-            parties = Party(queries.destination), Party(queries.source)
-            cost = Cost(queries.direction.last_ns - queries.direction.first_ns)
+            parties = Party(queries.direction.destination), Party(queries.direction.source)
+            silent, asking = (mac_text(each.address) for each in parties)
+            waited = queries.direction.last_ns - queries.direction.first_ns
             shown = [queries.evidence()]
             if queries.seen:
-                others = next(facts.traffic.sent_by(queries.destination))
-                text = f"{mac_text(queries.destination)} is up: it sent frames to {mac_text(others.destination)}"
+                others = next(facts.traffic.sent_by(parties[0].address))
+                text = f"{silent} is up: it sent frames to {mac_text(others.destination)}"
                 shown.append(evidence(text, [others.first_frame], others.first_ns))
-                summary = f"{mac_text(queries.destination)} drops the frames of {mac_text(queries.source)}"
-                yield INCOMPLETE.found(parties, summary, shown, cost=cost)
+                summary = f"{silent} drops the frames of {asking}"
+                yield INCOMPLETE.found(parties, summary, shown, stalled_ns=waited)
             else:
-                summary = (
-                    f"{mac_text(queries.destination)} never sent a frame, though {mac_text(queries.source)} queried it"
-                )
+                summary = f"{silent} never sent a frame, though {asking} queried it"
                 if queries.only_names:
                     # No transfer waits for a name.
                     yield replace(MUTE.found(parties, summary, shown), severity="warning")
                 else:
-                    yield MUTE.found(parties, summary, shown, cost=cost)
+                    yield MUTE.found(parties, summary, shown, stalled_ns=waited)
         yield from self._nameless(facts)
 
     @staticmethod
@@ -69,7 +69,6 @@ class PeerExaminer(Examiner):
 
 
 MIXED: Final = Diagnosis("mixed-discovery-daemons", "peers")
-_HOSTS: Final = 4096
 
 
 @examines(MIXED)
@@ -77,7 +76,7 @@ class DaemonExaminer(Examiner):
     """Collector of the senders of RAW frames, by kind."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, dict[int, list[int]]] = {"raw": {}, "raw_omxoed": {}}
+        self._hosts: dict[str, FirstKeys[int, list[int]]] = {name: FirstKeys(KEPT) for name in ("raw", "raw_omxoed")}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Count RAW frames by sender."""
@@ -86,15 +85,12 @@ class DaemonExaminer(Examiner):
             good = block.place[decoded.columns.reason[block.place] == 0]
             for place in good.tolist():
                 address = decoded.hosts.keys[decoded.assignment.source[place]]
-                if address in kept:
-                    kept[address][1] += 1
-                elif len(kept) < _HOSTS:
-                    kept[address] = [int(decoded.batch.number[place]), 1]
+                kept.setdefault(address, [int(decoded.batch.number[place]), 0])[1] += 1
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding if both kinds occur in the capture."""
-        foreign, usual = (self._hosts[name] for name in ("raw", "raw_omxoed"))
-        foreign = {address: each for address, each in foreign.items() if address not in usual}
+        usual = self._hosts["raw_omxoed"]
+        foreign = {address: each for address, each in self._hosts["raw"].items() if address not in usual}
         if not (foreign and usual):
             return
         shown = [*_senders(usual, "of omxoed"), *weighed(_senders(foreign, "of another program"), "sign", len(foreign))]

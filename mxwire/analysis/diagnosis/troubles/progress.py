@@ -7,15 +7,13 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, sender_of, waits_for_another
-from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, seconds, weighed
+from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Evidence, Finding, Party, evidence, seconds, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
 STOPPED: Final = Diagnosis("receiver-not-progressing", "processes")
-_KEPT: Final = 4096
-_SHOWN: Final = 4
 _REPEATS: Final = 2
 _LONG_NS: Final = 900_000_000
 _IN_PROGRESS_NS: Final = 100_000_000
@@ -44,7 +42,7 @@ class ProgressExaminer(Examiner):
     """Detector of messages that were retransmitted while the receiver's library was silent."""
 
     def __init__(self) -> None:
-        self._stopped: FirstKeys[tuple[Party, Party], _Stopped] = FirstKeys(_KEPT)
+        self._stopped: FirstKeys[tuple[Party, Party], _Stopped] = FirstKeys(KEPT)
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Examine a message that was transmitted several times."""
@@ -83,7 +81,7 @@ class ProgressExaminer(Examiner):
         ack = message.ack
         if ack is not None and not _is_prompt(message):
             found.stored += 1
-        if len(found.shown) < _SHOWN:
+        if len(found.shown) < SHOWN:
             end = (
                 "never acknowledged" if ack is None else f"acknowledged after {seconds(ack.time_ns - message.first_ns)}"
             )
@@ -109,8 +107,7 @@ class ProgressExaminer(Examiner):
                 shown.append(evidence(text, (), stop.ended_ns, "proof"))
             ending = "" if stop.ended_ns is not None else " and longer"
             summary = f"the library of {receiver} was silent to {sender} for {seconds(until - stop.first_ns)}{ending}"
-            cost = Cost(until - stop.first_ns)
-            yield STOPPED.found((receiver, sender), summary, shown, cost=cost)
+            yield STOPPED.found((receiver, sender), summary, shown, stalled_ns=until - stop.first_ns)
 
 
 def _is_prompt(message: CapturedMessage) -> bool:

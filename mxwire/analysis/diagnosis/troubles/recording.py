@@ -9,7 +9,7 @@ import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.diagnosis.facts import Facts, about
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, weighed
+from mxwire.analysis.diagnosis.finding import SHOWN, Evidence, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import ReceptionEvidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
@@ -19,7 +19,6 @@ from mxwire.words import count_of
 DROPPED: Final = Diagnosis("capture-incomplete", "capture")
 CUT: Final = Diagnosis("capture-frames-cut", "capture")
 ONE_WAY: Final = Diagnosis("capture-one-direction", "capture")
-_SHOWN: Final = 4
 _PAIRS_SHOWN: Final = 16
 _ONE_WAY: Final = 5
 """Minimum number of frames in one direction for the opposite direction to be reported as missing."""
@@ -43,7 +42,7 @@ class RecordingExaminer(Examiner):
         cut = np.flatnonzero(batch.wire_length > batch.length)
         if len(cut):
             self._cut += len(cut)
-            self._cut_frames += batch.number[cut[: _SHOWN - len(self._cut_frames)]].tolist()
+            self._cut_frames += batch.number[cut[: SHOWN - len(self._cut_frames)]].tolist()
             self._shortest = min(self._shortest, int(batch.length[cut].min()))
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
@@ -53,7 +52,7 @@ class RecordingExaminer(Examiner):
         unseen = [each for each in message.half_seen if each.endswith("bytes not seen")]
         if unseen and message.receiver == "received" and message.position >= 0 and _both(message):
             self._holes += 1
-            if len(self._shown) < _SHOWN:
+            if len(self._shown) < SHOWN:
                 self._shown.append(about(message, f"was received completely: {unseen[0]}"))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:

@@ -11,12 +11,10 @@ from mxwire.analysis.diagnosis.facts import Facts, connects_of, direction_of, en
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
-    Cost,
     Evidence,
     Finding,
     Party,
     evidence,
-    keep,
     seconds,
     standstill,
     weighed,
@@ -36,7 +34,7 @@ class ReverseConnectExaminer(Examiner):
     """Detector of unknown sessions, and of retransmissions after a late connect."""
 
     def __init__(self) -> None:
-        self._late: dict[Flow, list[tuple[CapturedMessage, int]]] = {}
+        self._late: FirstKeys[Flow, tuple[CapturedMessage, int]] = FirstKeys(KEPT)
         self._unacked: FirstKeys[EndpointRoute, int] = FirstKeys(KEPT, int)
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
@@ -51,9 +49,8 @@ class ReverseConnectExaminer(Examiner):
 
     def _compare(self, flow: Flow, first_ns: int, last_ns: int, transmissions: int, message: CapturedMessage) -> None:
         connected = connected_ns(flow)
-        if transmissions < 2 or connected is None or not first_ns < connected < last_ns:
-            return
-        keep(self._late, flow, (message, last_ns))
+        if transmissions > 1 and connected is not None and first_ns < connected < last_ns:
+            self._late.setdefault(flow, (message, last_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
@@ -87,13 +84,12 @@ class ReverseConnectExaminer(Examiner):
         caller = Party(direction.source, direction.source_endpoint)
         silent = Party(direction.destination, direction.destination_endpoint)
         summary = f"{caller} has connected to {silent}, which never connects back"
-        finding = NONE.found((silent, caller), summary, shown, cost=Cost(frames=repeated or None))
+        finding = NONE.found((silent, caller), summary, shown, frames=repeated or None)
         return replace(finding, advice=tuple(each.format(silent=silent) for each in finding.advice))
 
     def _stalls(self) -> Iterator[Finding]:
         by_direction: dict[EndpointRoute, list[tuple[Flow, CapturedMessage, int]]] = {}
-        for flow, kept in self._late.items():
-            message, last_ns = kept[0]
+        for flow, (message, last_ns) in self._late.items():
             by_direction.setdefault(direction_of(flow), []).append((flow, message, last_ns))
         for stalls in by_direction.values():
             shown = []
@@ -107,7 +103,7 @@ class ReverseConnectExaminer(Examiner):
             times = "" if len(stalls) == 1 else f", {len(stalls)} times"
             summary = f"{late} connects back to {other} only after it has sent messages{times}"
             waits = [(connected_ns(flow) or last_ns, last_ns) for flow, _, last_ns in stalls]
-            yield LATE.found((late, other), summary, weighed(shown, "proof"), cost=Cost(standstill(waits)))
+            yield LATE.found((late, other), summary, weighed(shown, "proof"), stalled_ns=standstill(waits))
 
 
 def connected_ns(flow: Flow) -> int | None:

@@ -10,9 +10,10 @@ import numpy as np
 from mxwire.analysis.conversations import CapturedMessage, Flow, Refusal
 from mxwire.analysis.diagnosis.announcements import AnnouncedValues, ValueColumns
 from mxwire.analysis.diagnosis.facts import Facts, direction_of, named, sender_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep, weighed
+from mxwire.analysis.diagnosis.finding import KEPT, Finding, Observations, Party, evidence, weighed
 from mxwire.analysis.diagnosis.libraries import direction_at, direction_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
+from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
@@ -31,8 +32,7 @@ class SessionExaminer(Examiner):
     """Collector of refused sessions, and tracker of requested and used session numbers."""
 
     def __init__(self) -> None:
-        self._refused: dict[tuple[Party, Party], list[Evidence]] = {}
-        self._counts: dict[tuple[Party, Party], int] = {}
+        self._refused: FirstKeys[tuple[Party, Party], Observations] = FirstKeys(KEPT, Observations)
         self._announced = AnnouncedValues()
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
@@ -51,9 +51,8 @@ class SessionExaminer(Examiner):
             return
         if layout in facts.unknown_sessions.get(direction_of(flow), {}):
             return
-        key = sender_of(flow.back), sender_of(flow)
-        if keep(self._refused, key, evidence(f"{text}: BAD_SESSION", [refusal.frame], refusal.time_ns)):
-            self._counts[key] = self._counts.get(key, 0) + 1
+        shown = evidence(f"{text}: BAD_SESSION", [refusal.frame], refusal.time_ns)
+        self._refused[sender_of(flow.back), sender_of(flow)].add(shown)
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Note requested and used session numbers."""
@@ -65,10 +64,9 @@ class SessionExaminer(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
-        for (target, sender), shown in self._refused.items():
-            number = self._counts[target, sender]
-            summary = f"{sender} uses a session that {target} does not have: {count_of(number, 'refusal')}"
-            yield CHANGED.found((sender, target), summary, weighed(shown, "proof"))
+        for (target, sender), found in self._refused.items():
+            summary = f"{sender} uses a session that {target} does not have: {count_of(found.count, 'refusal')}"
+            yield CHANGED.found((sender, target), summary, weighed(found.shown, "proof"))
         address = facts.decoder.hosts.keys
         for key, misuse in self._announced.misused(_LEAST):
             direction = direction_at(key, address)
@@ -78,13 +76,8 @@ class SessionExaminer(Examiner):
                 f"{count_of(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
                 f"{mac_text(target.address)} had requested {misuse.announced >> 14}"
             )
-            shown = [
-                evidence(
-                    text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns, "sign", misuse.frames // _LEAST
-                )
-            ]
             summary = f"{target} drops the messages of {sender}: wrong session number"
-            yield BITS.found((sender, target), summary, shown)
+            yield BITS.found((sender, target), summary, [misuse.evidence(text, misuse.frames // _LEAST)])
 
 
 def _numbers_of(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, back: bool = False) -> ValueColumns:
