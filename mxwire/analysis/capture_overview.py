@@ -70,6 +70,7 @@ class CaptureOverview:
         self.messages: list[CapturedMessage] = []
         """The first messages, and later messages if they are remarkable."""
         self.omitted_messages = 0
+        # The examination already follows all messages, and passes them on: following twice would take twice the time.
         self._sides = Sides(follows=False)
 
     def watch(self, batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
@@ -97,6 +98,7 @@ class CaptureOverview:
     def finish(self) -> None:
         """End the capture."""
         self._take(self.examination.finish())
+        # The follower returns messages in the order in which they end.
         self.messages.sort(key=lambda each: each.number)
 
     @property
@@ -128,6 +130,7 @@ class CaptureOverview:
         self.trace.take(messages)
         for each in messages:
             count = len(self.messages)
+            # Ordinary messages fill the first half only, so that a fault at the end of a long capture still finds room.
             if count < MESSAGES or (count < 2 * MESSAGES and is_notable(each)):
                 self.messages.append(each)
             else:
@@ -142,6 +145,7 @@ class CaptureOverview:
 
     def _classes(self, pair: PairStatistics) -> tuple[ClassState, ...]:
         hosts = [each.address for each in pair.ends]
+        # A build shows in the frames that its host sends, so that nothing is known of a host that only receives.
         if not set(hosts) <= set(self._sides.hosts) or hosts[0] == hosts[1]:
             return ()
         exchanged = self._sides.between(*hosts)
@@ -171,6 +175,7 @@ class CaptureOverview:
         for conversation in self.examination.facts.follower.conversations:
             if {flow.address for flow in conversation.flows} == set(hosts):
                 for connect in conversation.connects:
+                    # A reply without a request answers one from before the capture.
                     every += connect.requests > 0
                     good += connect.requests > 0 and connect.status == ConnectStatus.SUCCESS
         return good, every

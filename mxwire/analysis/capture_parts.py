@@ -69,6 +69,7 @@ def survey(decoder: Decoder, bytes_: ByteRange) -> RangeSurvey | None:
     """Read a range; return None if it does not end with a record, or its interfaces differ from those of the head."""
     damage: list[CaptureError] = []
     try:
+        # An empty range has only the head of the file: the interfaces and sections that every worker knows.
         with open_range(replace(bytes_, end=bytes_.start), damage.append) as reader:
             for _ in reader:
                 pass
@@ -76,6 +77,7 @@ def survey(decoder: Decoder, bytes_: ByteRange) -> RangeSurvey | None:
         with open_range(bytes_, damage.append) as reader:
             for batch in reader:
                 decoder.decode(batch)
+            # An interface that is described within this range would be unknown to the workers of later ones.
             if damage or known != (len(reader.interfaces), len(reader.sections)) or max(known) >= MOST_DESCRIBED:
                 return None
             return RangeSurvey(reader.frames, decoder.decoded, decoder.start_ns, decoder.detector.evidence())
@@ -101,6 +103,7 @@ class CapturePart:
 
     def own(self, located: Located) -> NDArray[np.bool_]:
         """Return the mask of the frames of the pairs of hosts in this part, shape (n,)."""
+        # Both directions of a pair are in one part, since a message needs the frames of both.
         low: NDArray[np.uint64] = np.minimum(located.source, located.destination)
         high: NDArray[np.uint64] = np.maximum(located.source, located.destination)
         mixed: NDArray[np.uint64] = low * _MIXERS[0] + high * _MIXERS[1]
@@ -111,6 +114,8 @@ class CapturePart:
 
     def unique(self, number: Any) -> Any:
         """Return a number that no other part has, for one that is counted from 1 in this part; also of an array."""
+        # A range has the frame numbers of the whole capture; parts by pair count from 1 each, and their numbers
+        # interleave.
         return number if self.range is not None else (number - 1) * self.parts + self.number + 1
 
 

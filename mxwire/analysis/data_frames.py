@@ -57,6 +57,7 @@ def read_frames(
             marks = None if marker is None else marker.observe(decoded)
             places = selection.places(decoded, marks, decoder.start_ns) if selection.is_limited else None
             parts.append(builder.frame(decoded, reader.name, places, marks))
+        # A capture without frames has the same columns, with their types.
         nothing = builder.frame(decoder.decode(FrameBatch.from_frames([])), reader.name)
     return pl.concat([nothing, *parts], rechunk=False)
 

@@ -411,6 +411,7 @@ def _bounded(value: int | float) -> int | float:
 
 def _tested(column: TableColumn, one: Callable[[Any], bool], many: Callable[[NDArray[Any]], Mask]) -> Mask:
     """Test a column: ``one`` tests each of its distinct values, None for null, ``many`` all its numbers."""
+    # A text is tested once per distinct value, not once per row.
     if column.distinct is not None:
         verdicts: Mask = np.fromiter((one(each) for each in column.distinct), np.bool_, len(column.distinct))
         chosen: Mask = verdicts[column.values]

@@ -61,6 +61,7 @@ def host_choice(text: str) -> HostChoice:
         raise MxwireError(
             f"{text!r} is not a host: write alpha:0 or 52:54:00:0a:00:01, and alpha:0:3 for its endpoint 3"
         )
+    # Python converts no number of thousands of digits; four are too high already.
     endpoint = None if match["endpoint"] is None else int(match["endpoint"][:4])
     if endpoint is not None and endpoint > _HIGHEST_ENDPOINT:
         raise MxwireError(f"{text!r}: endpoints have numbers from 0 to {_HIGHEST_ENDPOINT}")

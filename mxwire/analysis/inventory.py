@@ -131,6 +131,7 @@ class Inventory:
         first, last = int(batch.timestamp_ns.min()), int(batch.timestamp_ns.max())
         self.first_ns = first if self.first_ns is None else min(self.first_ns, first)
         self.last_ns = last if self.last_ns is None else max(self.last_ns, last)
+        # A damaged record may claim fewer bytes on the wire than it holds.
         wire = np.maximum(batch.wire_length, batch.length)
         self.frames += len(batch)
         self.bytes += int(wire.sum())
@@ -160,6 +161,7 @@ class Inventory:
             return
         index, present = decoded.columns.field("dst_src_peer_index")
         present &= decoded.columns.reason == Reason.NONE
+        # These have zeros in place of an index (W-6.1).
         for block in decoded.columns.of("raw", "raw_omxoed"):
             present[block.place] = False
         triples = np.stack(

@@ -149,6 +149,7 @@ class TrafficObserver:
         """Finished messages by kind and outcome, as known to the sender."""
         self._budget = FollowBudget(share, clock, processor_time)
         self._rates = RateWindow(WINDOW_NS)
+        # Until the first frame, whose time is not known yet.
         self._rates.begin(0)
         self._findings: FirstKeys[tuple[str, tuple[Party, ...]], OpenFinding] = FirstKeys(FINDINGS)
         self._collected_ns = self._followed_ns = self._findings_due = 0
@@ -252,6 +253,7 @@ class TrafficObserver:
         self.frames += len(decoded)
         self.bytes += int(length.sum())
         types = columns.packet_type
+        # Frames without a type (-1) are counted first, and belong into the last row.
         self.types[:, 0] += np.roll(np.bincount(types + 1, minlength=257), -1)
         self.types[:, 1] += np.roll(np.bincount(types + 1, length, 257).astype(np.int64), -1)
         if columns.reason.any():

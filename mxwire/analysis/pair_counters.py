@@ -67,6 +67,7 @@ class PairCounters:
         batch, assignment = decoded.batch, decoded.assignment
         source, destination = assignment.source, assignment.destination
         keys = np.minimum(source, destination) << _HOST_BITS | np.maximum(source, destination)
+        # Most batches of a busy link have one pair: sorting them would take longer than counting them.
         if (keys == keys[0]).all():
             distinct, which = keys[:1], np.zeros(len(keys), np.intp)
         else:
@@ -114,6 +115,7 @@ class PairCounters:
             row = self.rows.get(pair)
             if row is None:
                 row = self._new(pair, now_ns)
+            # A pair without a row may get one later, when another pair is idle.
             if row != OTHERS:
                 self._by_codes[codes] = row
         return row
@@ -134,6 +136,7 @@ class PairCounters:
         return row
 
     def _grow(self) -> None:
+        # 64 rows at first, since most networks have fewer pairs.
         size = min(2 * len(self.values) + 62, self.most + 1)
         self.values = np.concatenate([self.values, np.zeros((size - len(self.values), len(COUNTERS)), np.int64)])
         for name in ("first_ns", "last_ns", "dialects"):

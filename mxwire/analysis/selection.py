@@ -390,6 +390,7 @@ class MessageSelector:
             found = marks(decoded)
             numbers = found.message[self._frames.places(decoded, found, start_ns)]
             self._chosen.update(np.unique(numbers).tolist())
+            # A late frame cannot select its message, which was reported before.
             self._chosen.difference_update(found.message[place] for place in found.late)
 
     def takes(self, message: CapturedMessage) -> bool:
@@ -447,6 +448,7 @@ class FindingSelector:
         for piece in np.unique(pieces).tolist():
             bits = self._bits.setdefault(piece, np.zeros(_FRAMES_PER_PIECE // 8, np.uint8))
             within = numbers[pieces == piece] % _FRAMES_PER_PIECE
+            # Several frames share a byte, of which an assignment would keep the last one only.
             np.bitwise_or.at(bits, within >> 3, (1 << (within & 7)).astype(np.uint8))
             if len(self._bits) > _PIECES:
                 del self._bits[next(iter(self._bits))]

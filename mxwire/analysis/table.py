@@ -108,6 +108,7 @@ class TableBuilder:
             "file": constant(file, count, "String"),
             "frame": TableColumn("Int64", batch.number - before if before else batch.number),
             "time_ns": TableColumn("Int64", batch.timestamp_ns),
+            # A damaged record may claim fewer bytes on the wire than it holds.
             "wire_length": TableColumn("UInt32", np.maximum(batch.wire_length, batch.length).astype(np.uint32)),
             "captured": TableColumn("UInt32", batch.length.astype(np.uint32)),
             "source": self._addresses(decoded.assignment.source, located.source, decoded),
@@ -119,6 +120,7 @@ class TableBuilder:
 
     def _addresses(self, codes: NDArray[np.intp], addresses: NDArray[np.uint64], decoded: DecodedBatch) -> TableColumn:
         """Return addresses as text, formatted once per host."""
+        # In a full table of codes, one code stands for many hosts.
         if decoded.hosts.is_full:
             found, codes = np.unique(addresses, return_inverse=True)
             return TableColumn("String", codes, distinct=[mac_text(each) for each in found.tolist()])

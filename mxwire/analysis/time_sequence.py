@@ -212,6 +212,7 @@ class FrameTrace:
     def conversations(self) -> list[int]:
         """Return the numbers of the conversations with messages, those with the most bytes first."""
         messages, *_ = self._settled()
+        # One more than its length, so that messages of 0 bytes count, too.
         sizes = np.bincount(messages["flow"], weights=messages["length"] + 1, minlength=len(self._flows))
         totals: Counter[int] = Counter()
         for (conversation, _side), flow in self._flows.items():
@@ -257,6 +258,7 @@ class FrameTrace:
         requested = points[np.isin(points["kind"], (_REQUESTED, _RE_REQUESTED))]
         lost = _lost(points, rows)
         times = np.full(len(numbers), _NEVER, np.int64)
+        # The first of repeated acks ends the message.
         np.minimum.at(times, which[ended & ~announced], rows["time_ns"][ended & ~announced])
         # An offset is acknowledged once its message and all earlier messages are.
         times = np.maximum.accumulate(times)

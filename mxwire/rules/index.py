@@ -102,6 +102,7 @@ def numbers_in(text: str) -> Iterator[str]:
     for match in _RANGE.finditer(text):
         prefix, first, last = match.groups()
         width = len(first)
+        # Both ends are found below, as numbers of their own.
         yield from (f"{prefix}{number:0{width}}" for number in range(int(first) + 1, int(last)))
     for match in _NUMBER.finditer(text):
         yield match[0]

@@ -171,10 +171,12 @@ class Judge:
                 found = found if found is not None else []
                 found.append(self._violation(rule, breach, frame.src_mac))
         plan.apply(seen)
+        # Of a single index nothing can be excluded.
         if plan.has_index and (len(pair.indexes) > 1 or pair.indexes[0] == ANY_INDEX):
             discovery.apply_index(seen)
         if plan.teaches:
             discovery.teach(seen)
+        # After the rules, for which this frame is not one of the earlier ones.
         if pair.known_ns is None:
             pair.known_ns = time_ns
         if isinstance(frame, packets.Announcement):
@@ -287,6 +289,7 @@ class Judge:
         index = NO_PEER_INDEX if self.vantage.empty_tables else ANY_INDEX
         pair = ObservedPair(one, other, dialect, indexes=[index])
         self._pairs[destination + source] = pair
+        # A host that sends to itself has one direction only.
         if source == destination:
             pair.back = pair
         else:

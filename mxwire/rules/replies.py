@@ -94,6 +94,7 @@ def _end(block: ObservedBlock, first: int, run: ReplyRun, taken: int) -> int:
     # The last frame of a message is shorter, and left to the judge.
     whole = (block.start + block.length - run.offset) // run.length
     end = min(len(run.numbers), taken + block.frames - first, whole)
+    # Retransmitted frames, and their data, are for the judge (R-PUL-12, R-PUL-13).
     return 0 if any(block.answers[first : first + end - taken]) else end
 
 

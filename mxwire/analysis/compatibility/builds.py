@@ -45,6 +45,7 @@ FRAME_LIMITS: Final = (1500, 4144, 8240, 9000)
 """Frame limits to try if the capture shows none: each leads to different sizes."""
 _GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
 _OWN_PIPELINE: Final = 12
+# 2^15 bytes are the longest MEDIUM (R-SND-01), so that a larger pipeline cannot be the size of a fragment.
 _LARGEST_PIPELINE: Final = 15
 _OTHER_FRAGMENT: Final = 2048
 """Fragment sizes that native MX may send instead."""
@@ -82,6 +83,7 @@ def candidates(shown: HostEvidence) -> tuple[tuple[Build, ...], tuple[str, ...]]
     dialects = tuple(_dialects(shown, unknown))
     if dialects == (MXOE,) and len(_fragments(shown, MXOE)) > 1:
         unknown.append(_NO_FRAGMENT)
+    # Only fragments of this format state their size, and no frame shows whether a receiver reads it.
     ignoring = (False, True) if any(each.family == "mxoe" for each in dialects) else (False,)
     builds = tuple(
         Build(
@@ -122,6 +124,7 @@ def _dialects(shown: HostEvidence, unknown: list[str]) -> list[Dialect]:
     unknown.append(_NO_LIMIT)
     possible = [each for generation in generations for each in _of_limits(generation, shown.longest)]
     payloads = {1 << each for each in shown.pipelines} if shown.is_piped else set()
+    # A size of no usual limit is that of an unusual build, so that none of these can be excluded.
     return [each for each in possible if not payloads or each.fragment_payload in payloads] or possible
 
 
@@ -131,6 +134,7 @@ def _generations(found: Dialect, shown: HostEvidence, unknown: list[str]) -> tup
         return ("N1", "N2")
     assert shown.detection is not None
     texts = {each.text for each in shown.detection.evidence}
+    # Only the layout of MEDIUM distinguishes N3 from N4.
     if texts & {each.text for each in (Hint.MEDIUM_LENGTH_32, Hint.MEDIUM_NO_PIPELINE)}:
         return (found.generation,)
     unknown.append(_NO_GENERATION)
@@ -138,5 +142,6 @@ def _generations(found: Dialect, shown: HostEvidence, unknown: list[str]) -> tup
 
 
 def _of_limits(generation: Generation, longest: int) -> list[Dialect]:
+    # A frame beyond all usual limits shows at least its own length.
     fitting = [each for each in FRAME_LIMITS if each >= longest] or [max(longest, FRAME_LIMITS[-1])]
     return [omx(min(each, 65535), generation) for each in fitting]

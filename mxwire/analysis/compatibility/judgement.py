@@ -116,8 +116,10 @@ def judge_sides(one: Side, other: Side, arrived: Collection[MessageClass] = ()) 
     """
     pairs = [*product(one.candidates, other.candidates)]
     judged = [(pair, judge(*pair)) for pair in pairs]
+    # A capture that contradicts every pair of builds excludes none of them.
     judged = [each for each in judged if all(each[1][name].word != "no" for name in arrived)] or judged
     every = [judgement for _, judgement in judged]
+    # Whether a receiver ignores the pipeline never shows. If nothing else is open, this is the reason to name.
     usual = [judgement for pair, judgement in judged if not any(build.pipeline_ignored for build in pair)]
     open_questions = "; ".join(f"{each.label}: {reason}" for each in (one, other) for reason in each.unknown)
     found: Judgement = {}

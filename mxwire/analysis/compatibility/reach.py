@@ -119,6 +119,7 @@ def _medium(sender: Build, receiver: Build) -> _Limit:
     there, here = sender.dialect, receiver.dialect
     row = MEDIUM[medium_format(there), medium_format(here)]
     size, other = sender.fragment_payload, receiver.dialect.fragment_payload
+    # Such a receiver places fragments by its own size, so that only the first one, at offset 0, is right.
     if row.equal == "all" and receiver.pipeline_ignored and medium_format(here) == "piped" and size != other:
         return (
             size,
@@ -137,6 +138,7 @@ def _medium(sender: Build, receiver: Build) -> _Limit:
             "send smaller fragments",
         )
     least = 0 if extent == "nothing" else min(size, receiver.dialect.receive_slot)
+    # TINY and SMALL are laid out alike in all formats: shorter messages pass in any case.
     return max(least, SMALL_MAXIMUM), *_texts(row, sender, receiver, size, other)
 
 
@@ -146,6 +148,7 @@ def _large(sender: Build, receiver: Build) -> _Limit:
     size, other = there.reply_payload, here.reply_payload
     extent = row.equal if size == other else row.unequal
     if extent != "all":
+        # A message that begins within its page leaves less room in its first frame (R-RDV-02).
         least = 0 if extent == "nothing" else max(0, min(size, other) - sender.region_offset)
         return least, *_texts(row, sender, receiver, size, other)
     if there.frames_per_block < here.frames_per_block:

@@ -194,11 +194,13 @@ class Sides:
                 if not len(nonzero):
                     continue
                 largest, first, count = host.offsets
+                # Frames are numbered from 1: 0 stands for none.
                 first = first or int(numbers[block.place[places[nonzero[0]]]])
                 host.offsets = max(largest, int(values.max())), first, count + len(nonzero)
 
     def _message(self, message: CapturedMessage) -> None:
         source, destination = message.flow.address, message.flow.back.address
+        # Not by subscript, which would make a host of a sender beyond the limit.
         host = self._hosts.get(source)
         if host is not None:
             host.transmissions = max(host.transmissions, message.transmissions)

@@ -45,6 +45,7 @@ class LibackTracker:
         """Process a TRUC; only libacks among the TRUCs carry an acknowledgement."""
         _, _, time_ns, _, wire_length, key, session, sub_type, length, inner_session, value = row
         flow = self.state.flow(key, session, time_ns, wire_length)
+        # A liback with two sessions is not valid (W-6.4): its frame counts, its number does not.
         if sub_type != TrucType.ACK or length < LIBACK_LENGTH or session != inner_session:
             return
         flow.libacks += 1
@@ -53,6 +54,7 @@ class LibackTracker:
         marks = self.state.marks
         if marks is not None:
             acks = marks.acks
+            # The latest ack belongs to an earlier frame if this one has acknowledged nothing new.
             marks.mark(row[0], acks[-1][1] if acks and acks[-1][0] == row[0] else 0, ACK)
 
 
@@ -72,14 +74,17 @@ def acknowledge(
         stream = flow.former
     if value == stream.ack_value or (value ^ stream.bits) & SESSION_NUMBER_MASK:
         return
+    # These numbers are ordinary ones for a stream that was never abandoned.
     if value & NUMBER_MASK in _EMPTY and _reports_nothing(flow, stream, value):
         return
     position = position_of(value, stream.acked)
     if confirmed:
         stream.confirm(position)
+    # A repeated ack, or one that the network delayed.
     if position <= stream.acked:
         return
     ack = Acknowledgement(row[3], row[2], how, effective)
+    # Most acks are for one message: no list is made for them.
     if effective and position == stream.acked + 1:
         entry = stream.advance_one(ack)
         if entry is not None:
@@ -87,6 +92,7 @@ def acknowledge(
     else:
         for entry in stream.advance(position, ack):
             _note(state, entry, ack)
+    # After any other ack, an accepted one with the same value still changes the state, so that it must not be skipped.
     if effective and confirmed:
         stream.ack_value = value
 
@@ -95,8 +101,10 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
     """Count acknowledged sequence numbers if the capture lacks the direction in which they were sent."""
     before = flow.acked_unseen
     if before is None:
+        # Without a requested start the first ack shows nothing, since numbers may begin anywhere.
         before = flow.starts[-1] if flow.starts else value
     ahead = (value - before) & NUMBER_MASK
+    # A larger step is a step back, seen modulo 2^14: an ack that was delayed.
     if not (value ^ before) & SESSION_NUMBER_MASK and 0 < ahead < OUTSTANDING_MAXIMUM:
         flow.unseen += ahead
     flow.acked_unseen = value
@@ -140,6 +148,7 @@ class NackTracker:
         if self.state.marks is not None:
             self.state.marks.mark(row[0], 0, NACK)
         refusal = Refusal(number, time_ns, nack_name(nack_type))
+        # The nack of a CONNECT names number 0 (R-CON-15). A message may have it, too, but only after 16,383 others.
         connect = _pending(flow) if sequence == 0 else None
         entry = None if connect is not None else _refused(direction, sequence)
         if entry is not None:
@@ -162,6 +171,7 @@ class NackTracker:
         else:
             message.nacks += 1
         message.add_frame(refusal.frame, refusal.time_ns)
+        # The nack of an announcement whose NOTIFY has passed refuses a retransmission: the message has ended otherwise.
         if message.pull is None or message.pull.notice is None or entry is message.pull.notice:
             self.state.settle(message)
 
@@ -175,6 +185,7 @@ def _pending(flow: Flow) -> Connect | None:
 def _refused(direction: EndpointDirection, sequence: int) -> NumberedEntry | None:
     """Return the entry with a sequence number, preferably an unacknowledged one."""
     acked: NumberedEntry | None = None
+    # The latest opening first, because a nack does not name the session of the packet that it refuses.
     for conversation in reversed(direction.partners.conversations):
         stream = conversation.flows[1 - direction.side].stream
         if stream is None or (sequence ^ stream.bits) & SESSION_NUMBER_MASK:

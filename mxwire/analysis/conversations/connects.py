@@ -38,6 +38,7 @@ class ConnectTracker:
         conversation = flow.conversation
         known = conversation.connect(flow.back.side, connect_number)
         if known is None:
+            # Its request passed before the capture, or was lost by it.
             known = Connect(flow.back.side, connect_number, None, number, time_ns, requests=0)
             conversation.add(known)
         stream = flow.back.stream
@@ -52,6 +53,7 @@ class ConnectTracker:
         """Return the flow from an endpoint that was opened with ``session``; begin a conversation if there is none."""
         for each in reversed(direction.partners.conversations):
             back = each.flows[1 - direction.side]
+            # The conversation began with a frame that does not contain this session; it is taken for the same opening.
             if back.session is None:
                 back.session = session
             if back.session == session:

@@ -53,6 +53,7 @@ class Content:
             data = data[: max(length - start, 0)]
         end = start + len(data)
         for first, last in _new(self.ranges, start, end):
+            # Hostile traffic may exceed the number of ranges: bytes that cannot be noted would be written twice.
             if self.ranges.add(first, last):
                 self._write(first, data[first - start : last - start])
 

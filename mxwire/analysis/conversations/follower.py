@@ -100,6 +100,7 @@ class Follower:
         for start, end in self._plain.others(rows, len(decoded)):
             for row in rows.rows(start, end):
                 state.place = row[0]
+                # Time does not go back, although the frames of a capture may be out of order.
                 if row[2] > state.now_ns:
                     state.now_ns = row[2]
                 if state.now_ns > state.due_ns or len(lingering) > LINGERING:
@@ -188,6 +189,7 @@ class Follower:
         from mxwire.wire.packets import HostReply
 
         assert self._decoded is not None
+        # Texts are in no column, and names are rare enough to decode their frames one by one.
         frame = self._decoded.frame(row[0])
         names = self._state.names
         source = row[5][0]

@@ -247,8 +247,11 @@ class CapturedMessage(NumberedEntry):
                 return "notified" if ended == "received" else ended
             if self.pull.is_withdrawn:
                 return "abandoned"
+        # A nack after the ack refuses a retransmission of a message that had arrived.
         if self.nack is not None and (self.ack is None or self.nack.time_ns <= self.ack.time_ns):
             return "nacked"
+        # The ack of an announcement ends no large message (R-MAT-05), so that a restart after it still abandons the
+        # message.
         if self.ack is not None and (self.pull is None or self.abandoned_ns is None) and starts(self.ack.time_ns):
             return "acked"
         return "open" if self.abandoned_ns is None else "abandoned"
@@ -268,6 +271,7 @@ class CapturedMessage(NumberedEntry):
     @property
     def _is_refused(self) -> bool:
         """True if all of its frames were refused."""
+        # A refused frame and its nack are two frames of the message (one nack per frame, R-NAK-02).
         return self.nacks > 0 and 2 * self.nacks >= self.frame_count
 
     def _is_waiting(self, time_ns: int) -> bool:
@@ -368,6 +372,7 @@ class MessageSorter:
         heap = self._heap
         for message in messages:
             heappush(heap, (message.number, message))
+            # A number may be missing without end: messages that turn out to be part of another one are never reported.
             while heap and (heap[0][0] <= self._next or len(heap) > self._limit):
                 yield self._pop()
 

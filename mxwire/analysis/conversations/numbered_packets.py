@@ -132,6 +132,7 @@ class NumberedTracker:
             flow.duplicates += 1
             return DUPLICATE
         message.last_sent_ns = time_ns
+        # A fragment that is new here was lost before the capture; nothing that passed is repeated.
         if message.fragments & bit:
             flow.retransmissions += 1
         return RETRANSMISSION if message.transmissions > 1 else 0
@@ -176,9 +177,12 @@ class NumberedTracker:
         flow, stream, position, entry, flags = self._arrive(row, ("NOTIFY", total, region << 8 | counter))
         if entry is None:
             message = flow.back.announced.get((region, counter))
+            # If it was reported without an announcement, the region is in use again, with a counter that has wrapped
+            # around.
             if message is None or (message.state == REPORTED and message.position < 0):
                 message = self.state.adopt(flow.back, MessagePull(region, counter, 0))
                 announce(flow.back, message, message.pulled)
+            # Replies are processed in runs: those that passed before the NOTIFY must count before it ends the message.
             self.state.take_replies(message)
             notice = Notice(position, time_ns, ack, message, number, total)
             self._add(flow, stream, notice)
@@ -287,6 +291,7 @@ class NumberedTracker:
             flow.most_outstanding = stream.next - stream.acked
         if isinstance(evicted, CapturedMessage):
             state.settle(evicted)
+        # Acknowledged before it was seen, in a capture with another order than the wire.
         if entry.ack is not None and isinstance(entry, CapturedMessage) and entry.kind != "RNDV":
             state.settle(entry)
 
@@ -315,6 +320,7 @@ class NumberedTracker:
             repeat = entry.transmissions - 1
             if entry.position < stream.confirmed and entry.position not in stream.forgotten:
                 flags |= OBSOLETE
+        # Transmitted again since the receiver forgot it, so that from now on a repetition is obsolete again.
         stream.forgotten.discard(entry.position)
         marks.mark(self.state.place, message.number, role, flags, repeat)
 

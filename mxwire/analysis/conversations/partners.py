@@ -192,6 +192,7 @@ class EndpointDirection:
 
 def note_start(flow: Flow, start: int) -> None:
     """Record the starting sequence number that is requested of the sender of a flow."""
+    # Moved to the end: retransmissions of one CONNECT must not displace the starts of others.
     if start in flow.starts:
         flow.starts.remove(start)
     flow.starts.append(start)

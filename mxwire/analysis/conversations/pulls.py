@@ -112,6 +112,7 @@ class PullTracker:
         ) = row  # fmt: skip
         state = self.state
         flow = state.flow(direction, session, time_ns, wire_length)
+        # The replier first, as in the key of its replies.
         key = direction[1], direction[0] >> 16, handle << 32 | magic
         identity = session, total, region, counter, offset
         transfer = self.transfers.get(key)
@@ -126,6 +127,7 @@ class PullTracker:
             return
         pull = message.pulled
         pull.pulls += 1
+        # The first frame of a block may begin at an offset, and then carries less.
         pull.requested_replies += -(-(first + length) // transfer.payload)
         message.add_frame(number, time_ns)
         flags = (NACKED if pull.refusal is not None else 0) | (OBSOLETE if pull.notice is not None else 0)
@@ -152,6 +154,7 @@ class PullTracker:
         self._take_before(key)
         _, total, region, counter, offset = identity
         message = flow.back.announced.get((region, counter))
+        # Reported without an announcement: the region and its counter, which wraps around, are in use again.
         if message is not None and message.state == REPORTED and message.position < 0:
             message = None
         if known is not None and known.identity is None and known.message.state != REPORTED:
@@ -226,6 +229,7 @@ class PullTracker:
         """
         pull = transfer.message.pulled
         since = time_ns - block.time_ns
+        # Every accepted reply restarts the timer (R-PUL-06).
         quiet = time_ns - max(block.time_ns, pull.last_reply_ns or 0)
         if quiet >= PULL_TIMER_NS:
             cause = "timer"
@@ -249,6 +253,7 @@ class PullTracker:
             pull.requests.append(
                 Repeat(number, time_ns, since, cause, quiet, block.end, *missing, _was_passed(transfer, block))
             )
+        # Only marks need the places of earlier answers.
         if self.state.marks is not None and len(block.cursors) < CURSORS_KEPT:
             block.cursors.append(block.start)
         return RE_REQUEST | EARLY_RE_REQUEST if cause == "early" else RE_REQUEST
@@ -258,10 +263,12 @@ class PullTracker:
     def first_reply(self, row: Row) -> None:
         """Process the first reply to a request that was not captured."""
         replies: Replies = row[6]
+        # A PULL of this batch, before the reply, has begun the transfer.
         if replies.key in self.transfers:
             return
         replier, puller, pull = replies.key
         magic = pull & 0xFFFFFFFF
+        # The magic contains the number of the puller's endpoint (R-PUL-03).
         endpoint = (magic ^ _MAGIC) if (magic ^ _MAGIC) <= 0xFF else None
         conversation = self._stray_conversation(replier, puller, magic, endpoint)
         message = self.state.adopt(conversation.flows[0], MessagePull(None, None, 0))
@@ -329,6 +336,7 @@ class PullTracker:
         for first, last in _runs(offset, length[:-1]):
             start, end = int(offset[first]), int(offset[last] + length[last])
             before = pull.ranges.total
+            # Only a run that overlaps known bytes may contain repeated ones, and is placed reply by reply.
             if pull.ranges.touches(start, end):
                 for each in range(first, last + 1):
                     flag = self._place_one(transfer, pull, int(offset[each]), int(length[each]))
@@ -338,6 +346,7 @@ class PullTracker:
                 pull.ranges.add(start, end)
             if flags is not None:
                 self._mark_order(transfer, offset[first : last + 1], end, flags[first : last + 1])
+            # Repeated bytes complete neither a block nor the message.
             if pull.ranges.total > before:
                 self._note_blocks(
                     transfer, pull, offset[first : last + 1], replies.time_ns[which][first : last + 1], end

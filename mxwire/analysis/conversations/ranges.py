@@ -34,6 +34,7 @@ class Ranges:
         if end <= start:
             return 0
         starts, ends = self._starts, self._ends
+        # Replies in order extend the last range: the usual case, without a search.
         if ends and ends[-1] == start:
             ends[-1] = end
             self.total += end - start

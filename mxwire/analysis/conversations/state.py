@@ -112,6 +112,7 @@ class FollowerState:
     @property
     def kept_behind(self) -> int:
         """Number of messages of a stream that are remembered after they were reported."""
+        # Two streams per conversation, and at least one.
         share = KEPT_IN_ALL // (2 * len(self.conversations) + 1)
         return KEPT_BEHIND if share >= KEPT_BEHIND else max(share, min(KEPT_LEAST, KEPT_BEHIND))
 
@@ -187,6 +188,7 @@ class FollowerState:
         """Count a frame that names its destination's session; return its flow."""
         direction = self.directions.get(key) or self.meet(key, time_ns)
         flow = direction.flow
+        # Nearly all frames belong to the latest opening.
         if flow.session != session:
             flow = self.flow_to(direction, session, time_ns)
         flow.count(time_ns, wire_length)
@@ -204,6 +206,7 @@ class FollowerState:
         for entry in flow.stream.entries.values():
             message = entry.message if isinstance(entry, Notice) else entry
             assert isinstance(message, CapturedMessage)
+            # The message that a NOTIFY ends is one of the other direction, whose sender has abandoned nothing.
             if message.state == FLYING and (isinstance(entry, CapturedMessage) or not abandoned):
                 if abandoned and message.abandoned_ns is None:
                     message.abandoned_ns = self.now_ns
@@ -223,6 +226,7 @@ class FollowerState:
         if watch is not None and watch.number == message.number:
             watch.message = message
         if len(self.in_flight) > IN_FLIGHT:
+            # Messages are entered in the order of their numbers.
             oldest = self.in_flight[next(iter(self.in_flight))]
             oldest.lacks("too many messages at a time: no longer followed")
             self.evicted += 1
@@ -277,6 +281,7 @@ class FollowerState:
     def tick(self) -> None:
         """Report the messages that have waited long enough; if too many are waiting, also report the oldest."""
         lingering = self.lingering
+        # Several at a time, or a queue that stays full would cost a call per frame.
         room = LINGERING - ROOM if len(lingering) > LINGERING else LINGERING
         while lingering and (lingering[0].settled_ns + LINGER_NS < self.now_ns or len(lingering) > room):
             self.report(lingering.popleft())
@@ -286,12 +291,14 @@ class FollowerState:
         """Report a message that waited for late duplicates, unless it was ``taken`` before; ``forget`` schedules its
         entries for removal."""
         if message.pull is not None:
+            # From now on its replies are late.
             self.take_replies(message)
         message.state = REPORTED
         note_missing(message)
         if forget:
             self._forget(message.flow, message)
         if message.pull is not None and message.pull.notice is not None:
+            # The NOTIFY is a numbered packet of the other direction.
             self._forget(message.flow.back, message.pull.notice)
         if not taken:
             self.out.append(message)
@@ -305,6 +312,7 @@ class FollowerState:
     def report_all(self) -> None:
         """Report all messages at the end of the capture."""
         for message in [*self.in_flight.values()]:
+            # A large message is acked, and still unfinished, if only its announcement was acknowledged.
             if message.sender in ("open", "acked"):
                 message.lacks(CAPTURE_ENDS)
             self.settle(message)

@@ -107,6 +107,7 @@ class Stream:
             self.first = position
         if position < self.acked:
             if self.last_ack is None:
+                # Without an ack it was only the first number that was seen, and this one precedes it.
                 self.acked = self.confirmed = position
             else:
                 entry.ack = self.last_ack
@@ -135,6 +136,7 @@ class Stream:
     def advance(self, position: int, ack: Acknowledgement) -> list[NumberedEntry]:
         """Acknowledge all numbers below ``position``; return the entries that had not been acknowledged before."""
         self.in_turn = False
+        # Whichever is shorter: a forged ack may skip thousands of numbers.
         if position - self.acked > len(self.entries):
             found = [each for at, each in self.entries.items() if self.acked <= at < position]
         else:
@@ -158,6 +160,7 @@ def stream_at(number: int, starts: int | None) -> Stream:
     low = first_position(number)
     if starts is not None and starts & SESSION_NUMBER_MASK == bits:
         ahead = (number - starts) & NUMBER_MASK
+        # Further ahead, the number cannot be one of the first window: the capture began later.
         if ahead < OUTSTANDING_MAXIMUM:
             return Stream(low - ahead, bits)
     return Stream(low, bits)

@@ -101,6 +101,7 @@ class AnnouncedValues:
             when = np.where(known, times[place[mine]], before[1] if before else 0)
             wrong = ~is_announced[which] & (used != was_announced) & (times[place[which]] > when + GRACE_NS)
             if before is None:
+                # A value that was used before any announcement in the capture may have been announced before it.
                 wrong &= known
             at = np.flatnonzero(wrong)
             if len(at):

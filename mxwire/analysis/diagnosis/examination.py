@@ -55,6 +55,7 @@ class Examination:
         last_ns = 0
         for batch in batches:
             if len(batch):
+                # The first frame is compared with the last one of the previous batch.
                 times = np.concatenate([[last_ns], batch.timestamp_ns])
                 self.facts.disordered += int((np.diff(times) < 0).sum())
                 last_ns = int(times[-1])
@@ -98,6 +99,7 @@ class Examination:
         places = {each.id: place for place, each in enumerate(catalogue())}
         findings = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
         findings = [each for each in findings if not any(_explains(other, each) for other in findings)]
+        # One doubt for all missing frames: a second one would lower the confidence twice for the same cause.
         doubt = next((_HOLES[each.id] for each in findings if each.id in _HOLES), None)
         if doubt is not None:
             findings = [_doubted(each, doubt) if _needs_every_frame(each) else each for each in findings]
@@ -146,6 +148,7 @@ class Examination:
             self.facts.note(message)
             for each in self._for_any_message:
                 each.any_message(message, self.facts)
+            # Few messages are: otherwise these examiners would take most of the time.
             if is_eventful(message):
                 for each in self._for_messages:
                     each.message(message, self.facts)

@@ -68,6 +68,7 @@ class Facts:
         self.first_ns = int(times.min()) if self.first_ns is None else min(self.first_ns, int(times.min()))
         self.last_ns = max(self.last_ns, int(times.max()))
         self._senders.learn(decoded.located)
+        # Cooked captures lack the destinations of frames, and so pairs and directions.
         if decoded.located.has_destination:
             self.traffic.observe(decoded)
             self.libraries.observe(decoded)
@@ -106,6 +107,7 @@ class Facts:
 
     def _numbered(self, flow: Flow, time_ns: int) -> None:
         known = self.first_numbered.get(flow)
+        # Messages are reported in the order in which they end, not in that of their first frames.
         if known is None or time_ns < known:
             self.first_numbered[flow] = time_ns
 

@@ -101,6 +101,7 @@ class Libraries:
                 counts[each] = counts.get(each, 0) + number
             most = max(_FEWEST, min(BUCKETS_KEPT, BUCKETS_OF_ALL // len(self._cards)))
             while len(counts) > most:
+                # The oldest one, since periods are entered in order of time.
                 del counts[next(iter(counts))]
 
     def spoke(self, direction: EndpointRoute) -> bool:
@@ -131,6 +132,7 @@ class Libraries:
     def card_frames(self, source: int, destination: int, since_ns: int, until_ns: int) -> int:
         """Return the number of frames from one card to another host in a period, to a quarter of a second."""
         counts = self._cards.get((source, destination), {})
+        # Only whole buckets: frames of those at the edges may lie outside of the period.
         first, last = since_ns // BUCKET_NS + 1, until_ns // BUCKET_NS
         return sum(number for bucket, number in counts.items() if first <= bucket < last)
 

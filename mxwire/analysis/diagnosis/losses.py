@@ -97,6 +97,7 @@ def losses(
         replies, requests, again = _lost_of_pull(message, dialect_of(pair, dialects))
         before[pair] += replies
         behind[pair] += again
+        # PULLs go in the direction opposite to the data.
         behind[pair[::-1]] += requests
     for each in (direction for both in traffic for direction in both):
         pair = each.source, each.destination
@@ -113,6 +114,7 @@ def _lost_towards(message: CapturedMessage, pair: Pair, place: int) -> Pair | No
     acked_ns = message.ack.time_ns
     if acked_ns > again.time_ns:
         return pair
+    # An ack that passed here soon after the transmission before, and did not arrive, was lost behind this point.
     return pair[::-1] if acked_ns <= again.time_ns - again.after_ns + _ACKED_NS else None
 
 

@@ -78,6 +78,7 @@ def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
     heard = ReceptionEvidence(facts)
     for direction in facts.traffic.one_way():
         questions = direction.count(*QUESTIONS)
+        # A sender whose frames prove that it gets answers does get them: only the capture lacks them.
         if questions < LEAST or direction.last_ns - direction.first_ns < SPAN_NS or heard.by_sender(direction):
             continue
         count += 1
@@ -107,6 +108,7 @@ class ReceptionEvidence:
         """Return whether a host first sent a connect request and then used the session of the other host."""
         numbered = [direction.samples[kind][0][1] for kind in _NUMBERED if kind in direction.samples]
         connects = direction.samples.get(PacketType.CONNECT, ())
+        # A message before the first connect uses a session that is not from an answer to it.
         if not numbered or not connects or connects[0][1] > min(numbered):
             return False
         return (direction.source, direction.destination) not in self._without_session

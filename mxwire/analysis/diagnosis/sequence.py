@@ -107,6 +107,7 @@ class Sequences:
             for start in range(0, end, CHUNK):
                 chunk = rows[:, start : start + CHUNK]
                 self._answers_first += self._take(chunk, self._found)
+                # Copies here and below, since a view would keep all rows in memory.
                 self._tail = chunk[:, -TAIL:].copy()
             self._waiting, self._count = [rows[:, end:].copy()], rows.shape[1] - end
 
@@ -129,6 +130,7 @@ class Sequences:
     def _take(self, chunk: _Rows, found: dict[tuple[int, int], Disorder]) -> int:
         rows = np.concatenate([self._tail, chunk], axis=1)
         order = _by_group(rows[_GROUP])
+        # Rows of the tail were counted with their own chunk.
         rows, new = rows.take(order, axis=1), order >= self._tail.shape[1]
         groups = _ReplyGroups(rows)
         examined = np.flatnonzero(groups.examined & new)
@@ -408,6 +410,7 @@ def _fill_pulls(
     names = "src_pull_handle", "src_magic"
     rows[_GROUP, place] = _group(replies, block, good, *names, number)
     identity = ("session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum")
+    # Odd, since 0 marks a group that cannot be used.
     rows[_USE, place] = _mixed(*(block[each][good] for each in identity)) | 1
     rows[_PLACE, place] = _PULL
     # A host with other block boundaries may request the frames of one block, as defined here, by two PULLs.

@@ -63,6 +63,7 @@ class Traffic:
         """Process a batch."""
         keys = decoded.hosts.keys
         assignment, batch = decoded.assignment, decoded.batch
+        # Frames without a type count as type 0, which no packet has.
         types = np.maximum(decoded.columns.packet_type, 0)
         length = decoded.located.wire_length
         for source, destination, members in pairs_of(assignment.source, assignment.destination):

@@ -63,6 +63,7 @@ class TimeLine:
         step = relative // self._width
         for measured in range(len(weight)):
             np.add.at(self._weight[measured], step, weight[measured])
+            # In seconds, since products with nanoseconds would lose digits.
             np.add.at(self._moment[measured], step, weight[measured] * (relative / 1e9))
 
     def repeat(self, times: NDArray[np.int64]) -> None:

@@ -209,9 +209,11 @@ class PairTable:
         key = source, destination
         direction = self._hosts.get(key)
         if direction is None:
+            # Each pair has an entry per direction.
             if len(self._hosts) >= 2 * PAIRS:
                 return None
             pair = PairStatistics((Party(source), Party(destination)), time_ns, time_ns)
             self._hosts[key] = direction = pair, 0
+            # A host that sends to itself has one direction only.
             self._hosts.setdefault((destination, source), (pair, 1))
         return direction

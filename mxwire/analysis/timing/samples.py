@@ -90,6 +90,7 @@ class Samples:
         if self._random is None:
             self._random = np.random.default_rng(self._seed)
         counts = before + 1 + np.arange(len(durations_ns))
+        # The n-th duration replaces a kept one with a probability of limit / n, so that all have the same chance.
         places = (self._random.random(len(counts)) * counts).astype(np.int64)
         for at in np.flatnonzero(places < self._limit).tolist():
             self._kept[places[at]] = int(durations_ns[at])

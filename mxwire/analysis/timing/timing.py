@@ -163,6 +163,7 @@ class Timing:
         acked = ~measured["pulled"] & (measured["ack_ns"] != UNKNOWN) & (measured["length"] != UNKNOWN)
         flights = np.stack([measured[name][acked] for name in ("first_ns", "ack_ns", "length", "frames")], axis=1)
         if self._selector is None:
+            # With a selection, blocks wait until their message is known to be selected.
             blocks = np.array([*chain.from_iterable(self._flights.values())], np.int64).reshape(-1, 4)
             flights = np.concatenate([flights, blocks])
             self._flights.clear()

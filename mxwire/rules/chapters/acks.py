@@ -17,6 +17,7 @@ def acknowledges_received(seen: JudgedFrame) -> Breach | None:
         return _nothing_sent(seen)
     if position is None or position <= stream.complete:
         return None
+    # Frames from before the observation may have completed messages that were not seen.
     if stream.adopted:
         return None
     missing = stream.message(stream.complete)
@@ -34,6 +35,7 @@ def _nothing_sent(seen: JudgedFrame) -> Breach | None:
     receiver = seen.flow.destination
     if seen.ack & NUMBER_MASK in (FIRST_NUMBER, ABANDONED_DONE) or not seen.vantage.from_start or not back.sessions:
         return None
+    # The receiver was reopened, and the ack may be meant for the former opening.
     if receiver.epoch and seen.frame.session in (NO_SESSION, *receiver.past):
         return None
     starts = [start for known in back.sessions.values() for start in known.starts]
@@ -53,6 +55,7 @@ def never_backwards(seen: JudgedFrame) -> Breach | None:
     stream = seen.back.stream
     if stream is None or flow.acknowledged_stream is not stream:
         return None
+    # The network may have exchanged the two frames.
     if seen.time_ns - flow.acknowledged_ns < seen.within_reordering:
         return None
     return Breach(
@@ -82,6 +85,7 @@ def liback_numbers(seen: JudgedFrame) -> Breach | None:
         return Breach("acknum starts at 1; 0 is never accepted", "acknum 0")
     if last is None or number == last + 1 or (flow.acknum_restart and (number == 1 or not seen.vantage.as_sent)):
         return None
+    # Libacks to another opening of the partner are counted from 1 again.
     if not _same_session(frame.session, flow.acknum_session):
         if number == 1 or not seen.vantage.as_sent:
             return None

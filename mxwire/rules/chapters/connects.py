@@ -18,6 +18,7 @@ def connect_number(seen: JudgedFrame) -> Breach | None:
     flow, number = seen.flow, seen.frame.connect_seqnum
     if flow.connect_next is None:
         return None
+    # Another opening of the source counts its connects for itself.
     if flow.source.session != seen.frame.src_session_id or number in (0, flow.connect_next):
         return None
     return Breach(f"connect_seqnum {flow.connect_next}, or 0 after a disconnect", f"connect_seqnum {number}")
@@ -120,6 +121,7 @@ def requested_reply(seen: JudgedFrame) -> Breach | None:
             f"src_session_id and connect_seqnum of a request: {requested or 'there was no request'}",
             f"{frame.connect_seqnum} of 0x{frame.src_session_id:08x}",
         )
+    # Only an observer of deliveries knows how many requests arrived, each of which is answered.
     if connect.exact and seen.delivered_ns is not None and connect.replies >= connect.deliveries:
         return Breach(
             f"one reply to each request: {connect.deliveries}", f"reply {connect.replies + 1}", frames=(connect.number,)

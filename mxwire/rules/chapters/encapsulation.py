@@ -71,12 +71,14 @@ def peer_index(seen: JudgedFrame) -> Breach | None:
     """``dst_src_peer_index`` is the last index that the destination announced, or 0xFFFF before that."""
     index = seen.frame.dst_src_peer_index
     known = seen.pair.indexes
+    # Nearly all frames: nothing else is looked at.
     if index == known[-1]:
         return None
     if seen.pair.lesson is not None and index != NO_PEER_INDEX and _has_heard(seen):
         return Breach(f"the destination announced {seen.pair.lesson}", f"dst_src_peer_index {index}")
     if index in known:
         return _outdated(seen, index)
+    # In a capture, the announcement may have passed although the sender never received it.
     if ANY_INDEX in known or (index == NO_PEER_INDEX and not seen.vantage.as_sent):
         return None
     taught = " or ".join(_index(each) for each in known)

@@ -39,8 +39,10 @@ def destination_session(seen: JudgedFrame) -> Breach | None:
     if session in flow.sessions:
         return None
     message = seen.message
+    # Retransmissions and further PULLs keep the session of the first (R-RTX-04).
     if (message is not None and message.session == session) or seen.transfer is not None:
         return None
+    # R-RTX-05 reports these, which are only sent to an abandoned partner.
     if session == NO_SESSION and isinstance(seen.frame, MESSAGES) and is_unconnected(seen):
         return None
     if session == NO_SESSION and isinstance(seen.frame, (Notify, Pull, Truc)):

@@ -62,6 +62,7 @@ def reply_index(seen: JudgedFrame) -> Breach | None:
     index, taught = seen.frame.src_dst_peer_index, back.lesson
     if index != back.query_index or taught is None or index == taught:
         return None
+    # After a longer time its peer table may have been rebuilt, with this index by chance.
     if seen.time_ns - back.lesson_ns > _REBUILT_IN:
         return None
     return Breach(f"src_dst_peer_index {taught}, as announced before", f"{index}, as in the query")

@@ -40,6 +40,7 @@ def refuses_a_packet(seen: JudgedFrame) -> Breach | None:
     message, connect = seen.message, seen.connect
     if message is None and connect is None:
         stream = flow.stream
+        # Otherwise the refused packet may have been sent before the observation began.
         followed = flow.source.fresh if stream is None else not stream.adopted
         return _unprovoked(seen) if followed and not flow.loose else None
     refused = message or connect

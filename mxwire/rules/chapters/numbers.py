@@ -39,6 +39,7 @@ def first_number(seen: JudgedFrame) -> Breach | None:
     if not seen.starts:
         if seen.status is not FrameStatus.LATE or stream is None or seen.position >= stream.first or stream.adopted:
             return None
+        # It may be a late packet of the previous stream.
         if flow.former is not None and flow.former.session == frame.session:
             return None
         return Breach(f"numbers from 0x{stream.number(stream.first):04x} on", f"lib_seqnum 0x{frame.lib_seqnum:04x}")

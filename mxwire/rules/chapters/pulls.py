@@ -18,6 +18,7 @@ def block_arithmetic(seen: JudgedFrame) -> Breach | None:
     payload, per_block, total = dialect.reply_payload, dialect.frames_per_block, frame.total_length
     index, offset, length = frame.frame_index, frame.first_frame_offset, frame.block_length
     lead = frame.pulled_rdma_offset % payload
+    # The first frame begins with the message; later ones begin at multiples of P in the region (chapter 14).
     start = index * payload - lead if index else 0
     required_offset = 0 if index else lead
     required_length = min(payload * per_block - required_offset, total - start)
@@ -150,6 +151,7 @@ def not_after_the_end(seen: JudgedFrame) -> Breach | None:
     transfer = seen.transfer
     if transfer is None or not transfer.ended or transfer.announcement is None:
         return None
+    # The RNDV may have been delivered twice, and its message is pulled for a second time (R-CON-12).
     if transfer.announcement.repeated_delivery:
         return None
     if seen.time_ns - transfer.announcement.notified_ns < seen.within_reordering:

@@ -32,6 +32,7 @@ def use_counter(seen: JudgedFrame) -> Breach | None:
             f"a second use, with counter {counter}",
             frames=(in_use.number,),
         )
+    # In a capture, uses between these two may not have been seen.
     if not seen.vantage.as_sent:
         return None
     required = FIRST_COUNTER if last is None else (last + 1) & 0xFF

@@ -20,6 +20,7 @@ def packet_by_length(seen: JudgedFrame) -> Breach | None:
 
 def _fragment_size(seen: JudgedFrame) -> int:
     pipeline = seen.frame.frag_pipeline
+    # Bounded, since a forged pipeline of 255 would be a number of 32 bytes.
     return seen.pair.dialect.fragment_payload if pipeline is None else 1 << min(pipeline, 16)
 
 

@@ -79,6 +79,7 @@ def _renew(seen: JudgedFrame, flow: ObservedFlow, session: int) -> None:
         seen.connect = None
         seen.status = FrameStatus.NEW
     host = seen.pair.source
+    # An endpoint that connects is open, and so below the limit of its host (R-EP-01).
     host.limit_above = max(host.limit_above, flow.source_number)
 
 
@@ -108,6 +109,7 @@ def apply_request(seen: JudgedFrame) -> None:
             flow.forgot = former is None or seen.time_ns - former.last_ns >= seen.within_reordering
             for each in seen.back.announcements.values():
                 each.repeated_delivery = True
+        # connect_seqnum counts modulo 256 (wire format, 6.5).
         flow.connect_next = (frame.connect_seqnum + 1) & 0xFF
         if former is not None and former.session == frame.src_session_id:
             # A suspended target also answers earlier requests of the same number, which it had received before.

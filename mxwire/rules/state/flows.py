@@ -142,6 +142,7 @@ class ObservedFlow:
         it."""
         self.epoch = epoch
         self.sessions = {}
+        # Nacks and delayed frames may still refer to it.
         self.former = self.stream
         self.stream = None
         self.requested = None

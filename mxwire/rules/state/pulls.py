@@ -14,6 +14,7 @@ def look_pull(seen: JudgedFrame) -> None:
     key = frame.src_pull_handle << 32 | frame.src_magic
     seen.announcement = seen.back.announced(frame.session, frame.pulled_rdma_id, frame.pulled_rdma_seqnum)
     transfer = seen.pair.transfers.get(key)
+    # The pull of a dead process may continue with the same handle (D-13).
     while transfer is not None and not _belongs(seen, transfer):
         transfer = transfer.older
     if transfer is None:

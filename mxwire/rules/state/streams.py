@@ -201,6 +201,7 @@ class ObservedStream:
                 self.complete = position
                 self.next = max(self.next, position)
                 self.settle()
+            # At twice the number, so that messages are forgotten in groups, not one by one.
             if position - self.floor > 2 * self.kept_behind:
                 self._forget(position - self.kept_behind)
 
@@ -222,6 +223,7 @@ class ObservedStream:
 
 def stream_from(number: int, session: int | None, kept: int, *, adopted: bool = False) -> ObservedStream:
     """Return a stream that remembers ``kept`` messages, whose first number is ``number``, 16 bits as on the wire."""
+    # One round above 0, so that no position is negative.
     first = (number & ~SESSION_NUMBER_MASK & 0xFFFF) + SESSION_NUMBER_STEP
     return ObservedStream(
         session=session,

@@ -78,6 +78,7 @@ class ZombieExaminer(Examiner):
             shown.append(evidence(text, frames, pull.refusal.time_ns, "proof"))
         for time_ns, frame in self._closed.get(puller, ()):
             later = [each.frame for each in pull.requests if each.time_ns > time_ns]
+            # An endpoint that was closed before the pull began belonged to an earlier process.
             if time_ns > pull.first_pull_ns and later:
                 text = f"{puller} reported that it is closed, and then sent {count_of(len(later), 'PULL')}"
                 shown.append(evidence(text, [frame, *later], time_ns, "sign"))

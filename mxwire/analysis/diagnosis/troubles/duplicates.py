@@ -139,6 +139,7 @@ class DuplicateExaminer(Examiner):
                 for direction in directions
                 if direction.frames >= _ENOUGH
             ]
+            # Both directions of a pair are in the table, and reported once.
             if not enough or not all(enough) or (len(directions) > 1 and pair[0] > pair[1]):
                 continue
             back = self._twice.get((pair[1], pair[0]), 0)
@@ -170,6 +171,7 @@ def _again(decoded: DecodedBatch) -> NDArray[np.intp]:
         mixed ^= mixed >> np.uint64(29)
     order = np.argsort(mixed, kind="stable")
     same = mixed[order][1:] == mixed[order][:-1]
+    # The sort is stable, so that equal frames are beside each other in the order of time.
     same &= np.diff(decoded.batch.timestamp_ns[which[order]]) <= _SHORTLY_NS
     again: NDArray[np.intp] = np.sort(which[order[1:][same]])
     return again

@@ -65,6 +65,7 @@ class EtherTypeExaminer(Examiner):
             return
         types, whole = types[other], whole[other]
         for value, members in groups_of(types):
+            # Smaller values are lengths (IEEE 802.3), not EtherTypes.
             if value >= 0x600 and (value in self._suspects or len(self._suspects) < _TYPES_KEPT):
                 self._look(value, batch.select(whole[members]))
 

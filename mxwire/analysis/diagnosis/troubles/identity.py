@@ -35,6 +35,7 @@ class _Identities:
         if value == self.current:
             self.seen.setdefault(value, frame)
             return
+        # A host that was restarted or renamed has new values: only two hosts in turn return to earlier ones.
         if value in self.seen and len(self.returns) < _VALUES:
             self.returns.append((frame, time_ns))
         if len(self.seen) < _VALUES:

@@ -139,10 +139,12 @@ def _comb(gaps: NDArray[np.int64]) -> tuple[float, float, int] | None:
 def _step(samples: list[tuple[int, int, int]]) -> tuple[float, float, int] | None:
     """Return the median round trips after a pause and without one, in ns, and a frame; None if they are similar."""
     cold = np.array([trip for idle, trip, _ in samples if idle >= _PAUSE_NS])
+    # Below 0: the first message of a conversation, before which no pause is known.
     warm = np.array([trip for idle, trip, _ in samples if 0 <= idle < _PAUSE_NS])
     if min(len(cold), len(warm)) < _GROUP:
         return None
     slow, fast = float(np.median(cold)), float(np.median(warm))
+    # Medians of few samples differ by chance: most of the two groups must not overlap.
     apart = np.percentile(cold, 20) > np.percentile(warm, 80)
     if slow < fast * 1.5 or slow - fast < _STEP_NS or not apart:
         return None

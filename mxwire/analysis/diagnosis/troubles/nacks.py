@@ -53,6 +53,7 @@ class NackExaminer(Examiner):
             rate.total += len(mine)
             seconds = decoded.batch.timestamp_ns[mine] // SECOND
             for second, which in groups_of(seconds):
+                # A second may extend into the next batch.
                 rate.number = rate.number + len(which) if second == rate.second else len(which)
                 rate.second = second
                 if rate.number > rate.most:

@@ -99,6 +99,7 @@ def _missing(flow: Flow) -> int:
     unseen = flow.unseen
     for stream in (flow.stream, flow.former):
         if stream is not None:
+            # Not up to the next number: one that nothing acknowledges may never have been sent.
             unseen += max(stream.acked - stream.first - stream.seen, 0)
     return unseen
 

@@ -17,6 +17,7 @@ from mxwire.words import count_of
 
 NEAR: Final = Diagnosis("resend-limit-near", "processes")
 REACHED: Final = Diagnosis("partner-abandoned", "processes")
+# Half of the default of 1000 retransmissions (R-RTX-03), and of the time limit of a pull (R-PUL-09).
 _HALF: Final = 500
 _LONG_PULL_NS: Final = 250_000_000_000
 

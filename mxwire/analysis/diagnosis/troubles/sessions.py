@@ -49,6 +49,7 @@ class SessionExaminer(Examiner):
     def _note(self, flow: Flow, refusal: Refusal | None, layout: str, text: str, facts: Facts) -> None:
         if refusal is None or refusal.reason != "BAD_SESSION":
             return
+        # Without any session it is refused as well; `no-reverse-connect` reports that.
         if layout in facts.unknown_sessions.get(direction_of(flow), {}):
             return
         shown = evidence(f"{text}: BAD_SESSION", [refusal.frame], refusal.time_ns)
