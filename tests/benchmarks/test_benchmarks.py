@@ -58,7 +58,8 @@ SERIES: dict[str, dict[str, set[str]]] = {
     },
     "local": {"half round trip within a host": {"mxwire", "socket pair", "polled socket pair", "C"}},
     "mpi": {
-        f"{series}, Open MPI": {"mx", "tcp", "ofi tcp", "raw mx"} for series in ("half round trip", "windowed rate")
+        f"{series}, Open MPI": {"mx", "tcp", "ofi tcp", "raw mx", "frames, mxoe"}
+        for series in ("half round trip", "windowed rate")
     },
     "engine": {
         "processor time per message, both sides": {"mxoe", "omx:1500", "omx:9000", "codec alone", "two copies"},
