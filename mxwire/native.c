@@ -1248,7 +1248,7 @@ headers_differ(const RunForm *self, const uint8_t *one, const uint8_t *other)
 }
 
 /* Copy the data of at most ``count`` frames from ``place`` into memory, from ``at`` on, while they have the same length
- * as the first, and continue it; return their number. */
+ * as the first, and continue it; return their number. Without memory (None) copy nothing. */
 static PyObject *
 RunForm_fill(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
 {
@@ -1260,8 +1260,8 @@ RunForm_fill(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
     Py_ssize_t at = PyLong_AsSsize_t(arguments[4]);
     if (PyErr_Occurred())
         return NULL;
-    Py_buffer memory;
-    if (PyObject_GetBuffer(arguments[3], &memory, PyBUF_WRITABLE) < 0)
+    Py_buffer memory = {.len = PY_SSIZE_T_MAX};
+    if (arguments[3] != Py_None && PyObject_GetBuffer(arguments[3], &memory, PyBUF_WRITABLE) < 0)
         return NULL;
     Py_ssize_t done = 0, length = 0;
     const uint8_t *first = NULL;
@@ -1282,10 +1282,12 @@ RunForm_fill(RunForm *self, PyObject *const *arguments, Py_ssize_t given)
         if (differs || PyBytes_GET_SIZE(frame) - self->header < length || memory.len < at ||
             memory.len - at < length)
             break;
-        memcpy((char *)memory.buf + at, head + self->header, (size_t)length);
+        if (memory.buf != NULL)
+            memcpy((char *)memory.buf + at, head + self->header, (size_t)length);
         at += length;
     }
-    PyBuffer_Release(&memory);
+    if (memory.obj != NULL)
+        PyBuffer_Release(&memory);
     return PyLong_FromSsize_t(done);
 }
 

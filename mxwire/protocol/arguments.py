@@ -178,9 +178,14 @@ class Segments:
             done += count
         return room
 
-    def put_rows(self, offset: int, rows: Bytes) -> bool:
-        """Store ``rows``, of shape (n, length), one after another from ``offset``; return False if they do not fit into
-        one segment."""
+    @property
+    def remote(self) -> bool:
+        """True if each access is a call of the kernel: ``put_rows`` then also takes a list of buffers."""
+        return False
+
+    def put_rows(self, offset: int, rows: Any) -> bool:
+        """Store ``rows``, an array of shape (n, length), one after another from ``offset``; return False if they do not
+        fit into one segment."""
         view = self.view(offset, rows.size)
         if view is None:
             return False

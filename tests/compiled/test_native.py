@@ -331,6 +331,7 @@ def test_runs_of_replies_are_taken_up_to_the_first_that_does_not_continue_them(
         expected[end - length : end] = read.data
         taken += 1
     assert form.fill(frames, place, count, memory, at) == taken
+    assert form.fill(frames, place, taken, None, at) == taken
     assert memory == expected
 
 

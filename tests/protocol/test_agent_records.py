@@ -436,3 +436,21 @@ def test_many_requests_of_an_application_that_has_gone_end_in_steps():
     # The other receives and the connect end and are forgotten, then the sends are, and last the endpoint closes.
     assert len(list(steps)) == 11 + 20 + 1
     assert served.client.request_count == served.client.waiting_count == 0 and not served.node.endpoints
+
+
+def test_an_application_is_notified_of_each_transmission_of_its_connects():
+    """Those of a pass, however many others wait for an answer."""
+    served = Served()
+    node = served.attach()
+    endpoint = node.open_endpoint(1)
+    peer = node.add_peer(OTHER)
+    connects = [endpoint.connect(peer, number, 0) for number in range(1, 4)]
+    counts = []
+    for turn in range(600):
+        served.turn()
+        node.receive_local((), served.now)
+        counts.append([each.transmissions for each in connects])
+        if turn == 200:
+            endpoint.cancel(connects.pop())
+    # Once per half second of 2.4 seconds.
+    assert counts[0] == [1, 1, 1] and counts[200] == [2, 2, 2] and counts[-1] == [5, 5]

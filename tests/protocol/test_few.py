@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from mxwire.frames import FrameBatch
 from mxwire.native import native
+from mxwire.protocol.agent.remote_segments import RemoteSegments
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Pull
 
+from .agent_channel import OwnMemory
 from .test_hostile import mutate, traffic
 from .world import World, pattern
 
@@ -146,6 +148,24 @@ def test_a_few_replies_leave_without_a_batch():
     outgoing._pieces, outgoing.frames, outgoing.bulk_bytes = pieces, 10, 1
     batch = world.nodes[0].transmit_few(world.now, limit=9)
     assert isinstance(batch, FrameBatch) and [batch.frame(place) for place in range(10)] == replies
+
+
+def test_a_run_of_replies_is_written_to_another_process_by_one_call(monkeypatch):
+    """An interpreted mxwire takes one frame per call, as for all memory."""
+    world = World()
+    one, two, there, _ = world.pair()
+    two.receive(bytearray(40_000))
+    one.send(there, pattern(40_000))
+    world.nodes[1].receive(world.nodes[0].transmit(world.now), world.now)
+    world.nodes[0].receive_few(world.nodes[1].transmit_few(world.now), world.now)
+    (pull,) = two.card.pulls.values()
+    memory, calls = OwnMemory(40_000), []
+    monkeypatch.setattr(memory, "write", lambda *given: calls.append(given) or OwnMemory.write(memory, *given))
+    pull.memory = RemoteSegments(memory, [(4096, 40_000)])
+    world.nodes[1].receive_few(world.nodes[0].transmit_few(world.now, limit=10), world.now)
+    assert memory.content == pattern(40_000) and not two.card.pulls
+    # The last frame is not full.
+    assert len(calls) == (10 if native is None else 2)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

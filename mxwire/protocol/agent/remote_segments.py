@@ -117,13 +117,19 @@ class RemoteSegments(Segments):
             done += size
         return room
 
-    def put_rows(self, offset: int, rows: Bytes) -> bool:
-        """Store ``rows``, of shape (n, length), one after another from ``offset``, by one call; return False if they do
-        not fit into one segment."""
+    @property
+    def remote(self) -> bool:
+        """True."""
+        return True
+
+    def put_rows(self, offset: int, rows: Any) -> bool:
+        """Store ``rows`` one after another from ``offset``, by one call; return False if they do not fit into one
+        segment."""
         if len(rows) > _PARTS:
             return False
-        ranges = self._ranges(offset, rows.size)
-        if len(ranges) != 1 or ranges[0][1] != rows.size:
+        length = sum(map(len, rows))
+        ranges = self._ranges(offset, length)
+        if len(ranges) != 1 or ranges[0][1] != length:
             return False
         if not self._memory.write(ranges[0][0], list(rows)):
             self.failed = True

@@ -54,8 +54,9 @@ class ServedEndpoint(ServedSide):
         self._close_engine = close_engine
         self._out = client.out
         self._requests: LayeredTable[int, Request] = LayeredTable()
-        self._connects: dict[int, tuple[ConnectCall, int]] = {}
-        """Unfinished connects, and their transmissions as last reported."""
+        self._transmitted: list[ConnectCall] = []
+        """The connects that were transmitted since the last report: of many that wait for an answer, a pass has few."""
+        engine.transmitted = self._transmitted
         self._offered: Unexpected | None = None
         """The message with which the application's unexpected handler is called now."""
         self._flush: int | None = None
@@ -73,7 +74,7 @@ class ServedEndpoint(ServedSide):
     def wind_down(self) -> Iterator[None]:
         """End what waits, one request per step, so that :meth:`close` has little to do."""
         # The application does not read the results any more.
-        self.engine.completions = None
+        self.engine.completions = self.engine.transmitted = None
         for ended in self.engine.wind_down():
             if ended is not None:
                 self._forget(ended.context)
@@ -136,7 +137,6 @@ class ServedEndpoint(ServedSide):
             self._end(head.number, error.status)
             return
         self._post(head.number, request)
-        self._connects[head.number] = request, 0
 
     def _send(self, head: AgentHead, data: bytes | memoryview) -> None:
         if not self._number(head):
@@ -228,7 +228,6 @@ class ServedEndpoint(ServedSide):
         if self._requests.pop(number) is not None:
             self.client.request_count -= 1
             self.release(number)
-            self._connects.pop(number, None)
 
     def _disconnect(self, head: AgentHead, _data: bytes | memoryview) -> None:
         partner = self._partner(head.partner)
@@ -299,10 +298,12 @@ class ServedEndpoint(ServedSide):
         if unexpected != self._unexpected:
             self._unexpected = unexpected
             self._out.put(AgentRecord.UNEXPECTED, handle=self.handle, length=unexpected[0], extra=unexpected[1])
-        for number, (connect, before) in self._connects.items():
-            if connect.transmissions != before:
-                self._connects[number] = connect, connect.transmissions
-                self._out.put(AgentRecord.TRANSMITTED, handle=self.handle, number=number, extra=connect.transmissions)
+        for connect in self._transmitted:
+            # Those of the engine itself have no number, and one that has just ended is reported already.
+            if connect.context is not None and self._requests.get(connect.context) is connect:
+                number, transmissions = connect.context, connect.transmissions
+                self._out.put(AgentRecord.TRANSMITTED, handle=self.handle, number=number, extra=transmissions)
+        self._transmitted.clear()
         if self._flush is not None and self.engine.settled():
             self._out.put(AgentRecord.FLUSHED, handle=self.handle, extra=self._flush)
             self._flush = None

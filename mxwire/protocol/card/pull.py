@@ -53,7 +53,7 @@ from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.arguments import Segments
-from mxwire.protocol.card.replies import REPLY_FORM
+from mxwire.protocol.card.replies import REPLY_FORM, REPLY_HEADER
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.profile import Profile
@@ -359,18 +359,25 @@ class PullTransfer(StateMachine):
         """Take the PULL_REPLY at ``place``, whose fields are given, and those after it that continue it.
 
         The effect is that of :meth:`reply` for each frame, in a fraction of the time. Return the number of frames; 0 if
-        the first is not full, not missing or not where it belongs, or if the memory has several segments.
+        the first is not full, not missing or not where it belongs, or if the memory has several segments. The memory of
+        another process is written by one call.
         """
         payload = self.endpoint.dialect.reply_payload
         frame, left = divmod(offset + self._reserve, payload)
         memory = self.memory.only
-        if left or length != payload or sequence != frame & 0xFF or memory is None:
+        remote = memory is None and self.memory.remote
+        if left or length != payload or sequence != frame & 0xFF or (memory is None and not remote):
             return 0
         room = min(len(frames) - place, (self.total - offset) // payload)
         parts, count = self._awaited(frame, room) if room > 0 else ([], 0)
         if not count:
             return 0
         found: int = REPLY_FORM.fill(frames, place, count, memory, offset)
+        if remote:
+            end = REPLY_HEADER + payload
+            run = [memoryview(each)[REPLY_HEADER:end] for each in frames[place : place + found]]
+            if not self.memory.put_rows(offset, run):
+                return 0
         if found < count:
             parts, _ = self._awaited(frame, found)
         if found:

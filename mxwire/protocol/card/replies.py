@@ -25,7 +25,8 @@ from mxwire.wire.packets import Pull, PullReply
 
 _LAYOUT: Final = layout_of(PULL_REPLY)
 _HEADER: Final = header_type(_LAYOUT)
-_HEADER_SIZE: Final = _LAYOUT.header_end
+REPLY_HEADER: Final = _LAYOUT.header_end
+"""Length in bytes of the header of a PULL_REPLY."""
 _SHORTEST: Final = PULL_REPLY.minimum_length
 _TYPE: Final = int(PacketType.PULL_REPLY)
 _MODULO: Final = 1 << 32
@@ -329,8 +330,8 @@ class PullReplies:
                 self._write_one(out[at : at + size], place, taken)
             else:
                 rows = out[at : at + alike * size].reshape(alike, size)
-                rows[:, :_HEADER_SIZE] = self._full(place, alike, taken)
-                rows[:, _HEADER_SIZE:] = memory.reshape(alike, length)
+                rows[:, :REPLY_HEADER] = self._full(place, alike, taken)
+                rows[:, REPLY_HEADER:] = memory.reshape(alike, length)
             place += alike
             at += alike * size
             taken += alike * length
@@ -343,10 +344,10 @@ class PullReplies:
     def _write_one(self, out: NDArray[np.uint8], place: int, taken: int) -> None:
         """Build one frame, after ``taken`` bytes of data."""
         length = self._data[place]
-        out[:_HEADER_SIZE] = self._headers().template
+        out[:REPLY_HEADER] = self._headers().template
         _fill(np.ndarray((1,), _HEADER, out), self._sequence + place, self._start + taken, length)
-        self._region.take(self._first + taken, out[_HEADER_SIZE : _HEADER_SIZE + length])
-        out[_HEADER_SIZE + length :] = 0
+        self._region.take(self._first + taken, out[REPLY_HEADER : REPLY_HEADER + length])
+        out[REPLY_HEADER + length :] = 0
 
     def _headers(self) -> _ReplyHeaders:
         destination, handle, magic = self._identity
@@ -374,15 +375,15 @@ def _headers(dialect: Dialect, destination: bytes, source: bytes, handle: int, m
         dst_magic=magic,
         data=b"",
     )
-    template = np.frombuffer(codec_of(dialect).build(reply), np.uint8)[:_HEADER_SIZE]
+    template = np.frombuffer(codec_of(dialect).build(reply), np.uint8)[:REPLY_HEADER]
     return _ReplyHeaders(template, dialect.reply_payload)
 
 
 def _frame_lengths(data: list[int], payload: int) -> list[int]:
     """Length of each frame, given its bytes of data; nearly always all are full, as those between two full ones are."""
-    if data[0] == payload == data[-1] and payload >= _SHORTEST - _HEADER_SIZE:
-        return [_HEADER_SIZE + payload] * len(data)
-    return [max(_SHORTEST, _HEADER_SIZE + length) for length in data]
+    if data[0] == payload == data[-1] and payload >= _SHORTEST - REPLY_HEADER:
+        return [REPLY_HEADER + payload] * len(data)
+    return [max(_SHORTEST, REPLY_HEADER + length) for length in data]
 
 
 def _data_lengths(offset: int, length: int, payload: int, count: int) -> list[int]:

@@ -91,6 +91,8 @@ def _emit(connect: ConnectCall) -> None:
         ),
     )
     connect.resend_tick = connect.endpoint.resends.sent(connect)
+    if connect.endpoint.transmitted is not None:
+        connect.endpoint.transmitted.append(connect)
 
 
 def _end(connect: ConnectCall, status: Status) -> None:

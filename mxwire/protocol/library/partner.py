@@ -332,6 +332,8 @@ class LibraryEndpoint(ABC):
         """True if the end of a request with an error is reported by a separate event."""
         self.completions: CompletionQueue[Request] | None = None
         """The requests that have ended, for an application that takes them from a queue."""
+        self.transmitted: list[Any] | None = None
+        """The connects that were transmitted, for an owner that reports and removes them."""
         self.resend_maximum = profile.resend_maximum
         """Maximum number of retransmissions per request, unless the request sets its own (R-RTX-03)."""
         self.now_tick = 0
