@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +13,10 @@ import click
 
 from mxwire.cli.bench_options import BenchOptions
 from mxwire.cli.conflicts import conflicts, requires
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.live_options import end_like_interrupt
-from mxwire.cli.notes import note, print_records
-from mxwire.cli.option_class import argument, option, options_class, takes
+from mxwire.cli.notes import note, print_result
+from mxwire.cli.option_class import argument, option, options_class
 from mxwire.cli.options import PATH, flag_option, integer_option, json_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError, check_writable, write_file
@@ -72,14 +72,12 @@ class ClaimsOptions:
     as_json: bool = json_option("JSON Lines: one object per claim.")
 
 
-@click.command(cls=Command)
-@takes(ClaimsOptions)
+@command_with(ClaimsOptions)
 def claims(options: ClaimsOptions) -> None:
     """Judge the claims of the papers on user-space communication by studies of this machine."""
     end_like_interrupt()
     from mxwire.bench.claims.claim import ClaimEvidence, record_of
     from mxwire.bench.claims.page import claim_blocks, conditions_blocks, judged, page, read_evidence, selected
-    from mxwire.report.document import show
 
     selected(options.names)
     bench = BenchOptions(options.rounds, options.quick, options.as_json, options.write, None, options.html)
@@ -115,10 +113,11 @@ def claims(options: ClaimsOptions) -> None:
         else:
             note(f"{options.write}: not written: nothing was measured")
     verdicts = judged(evidence, options.names)
-    if options.as_json:
-        print_records(starmap(record_of, verdicts))
-    else:
-        show([*claim_blocks(verdicts), *conditions_blocks(evidence.recordings)])
+    print_result(
+        options.as_json,
+        starmap(record_of, verdicts),
+        lambda: chain(claim_blocks(verdicts), conditions_blocks(evidence.recordings)),
+    )
     if options.markdown is not None:
         write_file(options.markdown, page(evidence))
     if options.html is not None:

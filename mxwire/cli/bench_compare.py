@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from mxwire.cli.group import Command
-from mxwire.cli.notes import print_records
+from mxwire.cli.notes import print_result
 from mxwire.cli.option_class import option
 from mxwire.cli.options import json_option
 
@@ -30,13 +30,10 @@ def compare(left: Path, right: Path, tolerance: float, as_json: bool) -> None:
     """Compare two recordings of a study point by point, within their confidence intervals."""
     from mxwire.bench.comparison import compare_recordings, comparison_blocks, differing_conditions
     from mxwire.bench.record import read_recordings
-    from mxwire.report.document import show
 
     one, other = read_recordings(left), read_recordings(right)
     comparisons = list(compare_recordings(one, other, tolerance / 100))
-    if as_json:
-        print_records(each.record() for each in comparisons)
-    else:
-        show(list(comparison_blocks(comparisons, differing_conditions(one, other))))
+    records = (each.record() for each in comparisons)
+    print_result(as_json, records, lambda: comparison_blocks(comparisons, differing_conditions(one, other)))
     if any(each.outcome == "differ" for each in comparisons):
         sys.exit(1)

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from mxwire.cli.bench_options import (
     NOT_WITH_INTERFACE,
     BenchOptions,
@@ -19,8 +17,8 @@ from mxwire.cli.bench_options import (
     simulated_option,
 )
 from mxwire.cli.conflicts import conflicts
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import argument, group, option, options_class
 from mxwire.cli.options import flag_option, integer_option
 from mxwire.errors import MxwireError
 
@@ -59,8 +57,7 @@ class ImbOptions:
     )
 
 
-@click.command(cls=Command)
-@takes(ImbOptions)
+@command_with(ImbOptions)
 def imb(options: ImbOptions) -> None:
     """Run message patterns and collectives over mxwire and TCP, in the columns of IMB or OSU."""
     from mxwire.bench.imb.patterns import BENCHMARKS, OSU, as_osu, benchmark_by_name

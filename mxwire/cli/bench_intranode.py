@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-import click
-
 from mxwire.cli.bench_options import BenchOptions, conduct, names_option, sizes_type
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.options import flag_option
 
 _TITLE: Final = "Moving data within a machine"
@@ -33,8 +31,7 @@ class IntranodeOptions:
     suitability: bool = flag_option("Print only the table of properties, and the fastest by size.", "--suitability")
 
 
-@click.command(cls=Command)
-@takes(IntranodeOptions)
+@command_with(IntranodeOptions)
 def intranode(options: IntranodeOptions) -> None:
     """Measure mechanisms that move data between two processes of this machine, in Python and in C."""
     from mxwire.bench.intranode.catalogue import MECHANISMS

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from mxwire.cli.bench_options import (
     NOT_WITH_INTERFACE,
     BenchOptions,
@@ -20,9 +18,9 @@ from mxwire.cli.bench_options import (
     sizes_type,
 )
 from mxwire.cli.conflicts import conflicts
-from mxwire.cli.group import Command
-from mxwire.cli.notes import note, print_records
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.notes import note, print_result
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.options import flag_option
 from mxwire.errors import MxwireError
 
@@ -105,8 +103,7 @@ class ModelsOptions:
     cable: CableOptions = group(CableOptions)
 
 
-@click.command(cls=Command)
-@takes(ModelsOptions)
+@command_with(ModelsOptions)
 def models(given: ModelsOptions) -> None:
     """Compare the classic libraries (Active Messages, BIP and others) by their promises, data paths, and in time."""
     if given.table is not None:
@@ -136,14 +133,10 @@ def _print_table(number: int, names: tuple[str, ...], bench: BenchOptions) -> No
     from mxwire.bench.models.catalogue import check_model
     from mxwire.bench.models.facts import FACTS
     from mxwire.bench.models.tables import TITLES, table_blocks, table_records
-    from mxwire.report.document import show
 
     chosen = list(FACTS) if names == ("all",) else [check_model(each) for each in names]
     bench.check(live=False)
-    if bench.as_json:
-        print_records(table_records(number, chosen))
-    else:
-        show(list(table_blocks(number, chosen)))
+    print_result(bench.as_json, table_records(number, chosen), lambda: table_blocks(number, chosen))
     if bench.html is not None:
         from mxwire.bench.record import Conditions, Recording, now_text
         from mxwire.bench.report import write_page

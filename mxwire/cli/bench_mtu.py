@@ -18,8 +18,8 @@ from mxwire.cli.bench_options import (
     simulated_option,
 )
 from mxwire.cli.conflicts import conflicts, requires
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.options import flag_option
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class MtuOptions:
     machine: OtherMachine = group(OtherMachine)
 
 
-@click.command(cls=Command)
-@takes(MtuOptions)
+@command_with(MtuOptions)
 def mtu(options: MtuOptions) -> None:
     """Measure the rates of large messages by MTU, depth of blocks, delay and coalescing, with the pull's bound."""
     from mxwire.bench.mtu import MtuStudy, run_mtu

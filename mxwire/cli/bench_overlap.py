@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from mxwire.cli.bench_options import BenchOptions, conduct, names_option, simulated_option, sizes_type
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.options import flag_option
 
 if TYPE_CHECKING:
@@ -38,8 +36,7 @@ class OverlapOptions:
     same_core: bool = flag_option("Card and agent share the core of the application, and interrupt it.", "--same-core")
 
 
-@click.command(cls=Command)
-@takes(OverlapOptions)
+@command_with(OverlapOptions)
 def overlap(given: OverlapOptions) -> None:
     """Measure whether messages move while an application computes, by the way in which they progress."""
     from mxwire.bench.cost.progress import PROGRESS

@@ -15,9 +15,9 @@ from mxwire import __version__
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note, print_record
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
 
@@ -86,8 +86,7 @@ class CaptureOptions:
             raise MxwireError(f"{target}: capture writes pcapng only: name it {shared.as_pcapng(target)}")
 
 
-@click.command(cls=Command)
-@takes(CaptureOptions)
+@command_with(CaptureOptions)
 def command(options: CaptureOptions) -> None:
     """Capture the MXoE frames that pass an interface, in both directions.
 

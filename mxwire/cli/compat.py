@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.notes import print_result
+from mxwire.cli.option_class import argument, group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import FILE, host_type, json_option, peers_option
 from mxwire.errors import MxwireError
@@ -36,21 +35,17 @@ class CompatOptions:
     decoding: DecodingOptions = group(DecodingOptions, "dialect")
 
 
-@click.command(cls=Command)
-@takes(CompatOptions)
+@command_with(CompatOptions)
 def command(options: CompatOptions) -> None:
     """Report how two hosts were built, which messages they can exchange, and what to change."""
     from mxwire.analysis.compatibility import judge_sides
-    from mxwire.cli.capture_set import print_results
     from mxwire.report.compatibility import compatibility_blocks, compatibility_results
-    from mxwire.report.document import show
 
     one, other, exchanged = _sides_of(options)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
-    if options.as_json:
-        print_results(compatibility_results(one, other, judgement, exchanged))
-    else:
-        show(compatibility_blocks(one, other, judgement, exchanged))
+    found = one, other, judgement, exchanged
+    records = (each.record() for each in compatibility_results(*found))
+    print_result(options.as_json, records, lambda: compatibility_blocks(*found))
     if any(answer.word in ("no", "partly") for answer in judgement.values()):
         sys.exit(1)
 

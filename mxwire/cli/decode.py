@@ -12,8 +12,8 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import argument, group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import OptionError
 
@@ -75,8 +75,7 @@ class DecodeOptions:
             raise OptionError("--fields prints columns: omit --verbose")
 
 
-@click.command(cls=Command)
-@takes(DecodeOptions)
+@command_with(DecodeOptions)
 def command(options: DecodeOptions) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame.
 

@@ -13,7 +13,7 @@ from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
-from mxwire.cli.notes import print_records
+from mxwire.cli.notes import print_result
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import MxwireError
@@ -44,13 +44,13 @@ def _catalogued(function: Callable[..., None]) -> Any:
             return
         from mxwire.analysis.diagnosis import catalogue
         from mxwire.report.diagnosis import catalogue_table, diagnosis_record, explanation
-        from mxwire.report.document import show
 
         diagnoses = catalogue() if explained is None else [_diagnosis(explained)]
-        if as_json:
-            print_records(map(diagnosis_record, diagnoses))
-        else:
-            show([catalogue_table()] if explained is None else explanation(diagnoses[0]))
+        print_result(
+            as_json,
+            map(diagnosis_record, diagnoses),
+            lambda: [catalogue_table()] if explained is None else explanation(diagnoses[0]),
+        )
 
     return wrapped
 

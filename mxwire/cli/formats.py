@@ -8,7 +8,7 @@ import click
 
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
-from mxwire.cli.notes import print_records
+from mxwire.cli.notes import print_result
 from mxwire.cli.option_class import option
 from mxwire.cli.options import json_option
 
@@ -49,20 +49,16 @@ def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named:
     case. Without it, all packet types are listed. Offsets count from the first byte of the Ethernet frame ("frame")
     and from the packet type ("body").
     """
-    from mxwire.report.document import show
     from mxwire.report.formats import details, field_records, overview, views
 
     if named:
         from mxwire.report.fields import fields_overview, named_field_records
 
-        if as_json:
-            print_records(named_field_records())
-        else:
-            show(fields_overview())
-        return
-    if as_json:
-        print_records(field_records(packet_type, dialect))
+        print_result(as_json, named_field_records(), fields_overview)
     elif packet_type is None and not drawn:
-        show(overview(dialect))
+        print_result(as_json, field_records(None, dialect), lambda: overview(dialect))
     else:
-        show(details(views(packet_type, dialect), drawn=drawn, listed=not drawn))
+        found = views(packet_type, dialect)
+        print_result(
+            as_json, field_records(packet_type, dialect), lambda: details(found, drawn=drawn, listed=not drawn)
+        )

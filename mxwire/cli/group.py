@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import click
 
 from mxwire.cli.conflicts import check_conflicts
 from mxwire.cli.help_text import Topic, epilog, paragraphs
+from mxwire.cli.option_class import takes
 from mxwire.cli.options import colour_option, of_topic
 from mxwire.words import suggestion
 
@@ -94,6 +95,11 @@ class Command(click.Command):
         assert isinstance(formatter, WholeWordFormatter)
         with formatter.indentation():
             formatter.write_paragraphs(epilog(ctx))
+
+
+def command_with(kind: type[Any]) -> Callable[[Callable[[Any], None]], Command]:
+    """Make a function a command: its argument is an object of ``kind``, a class of options."""
+    return lambda function: click.command(cls=Command)(takes(kind)(function))
 
 
 class CommandGroup(Command, click.Group):

@@ -17,7 +17,7 @@ from mxwire.cli.completion import cells, folders
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command, CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
-from mxwire.cli.notes import counted, note, print_records, wrote
+from mxwire.cli.notes import counted, note, print_records, print_result, wrote
 from mxwire.cli.option_class import argument, group, option, options_class, takes
 from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.progress import bar
@@ -180,10 +180,7 @@ def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     from mxwire.interop.result import InteropReport
 
     difference = compare(InteropReport.read(old), InteropReport.read(new))
-    if as_json:
-        print_records(change_records(difference))
-    else:
-        show(blocks(difference, everything=everything))
+    print_result(as_json, change_records(difference), lambda: blocks(difference, everything=everything))
     if difference.is_worse:
         sys.exit(1)
 

@@ -9,9 +9,9 @@ import click
 
 from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.notes import print_record
-from mxwire.cli.option_class import argument, group, options_class, takes
+from mxwire.cli.option_class import argument, group, options_class
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import FILE, as_pcapng, flag_option, is_plain_pcap, json_option, write_option
 
@@ -35,8 +35,7 @@ class MergeOptions:
     decoding: DecodingOptions = group(DecodingOptions)
 
 
-@click.command(cls=Command)
-@takes(MergeOptions)
+@command_with(MergeOptions)
 def command(options: MergeOptions) -> None:
     """Merge captures taken at both ends of a path, and report clock differences, transit times and losses.
 

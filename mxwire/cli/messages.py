@@ -13,8 +13,8 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class MessagesOptions:
     decoding: DecodingOptions = group(DecodingOptions)
 
 
-@click.command(cls=Command)
-@takes(MessagesOptions)
+@command_with(MessagesOptions)
 def command(options: MessagesOptions) -> None:
     """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, regardless of
     retransmissions.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,6 +13,9 @@ from mxwire.cli import progress
 from mxwire.errors import CaptureError
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from mxwire.report.document import Block
 
 
 class Note(NamedTuple):
@@ -100,6 +103,16 @@ def print_records(records: Iterable[dict[str, Any]], start_ns: int | None = None
     """Print records as JSON Lines."""
     for each in records:
         print_record(each, start_ns)
+
+
+def print_result(as_json: bool, records: Iterable[dict[str, Any]], blocks: Callable[[], Iterable[Block]]) -> None:
+    """Print a result as JSON Lines, or as the blocks of a document, which are only then made."""
+    if as_json:
+        print_records(records)
+        return
+    from mxwire.report.document import show
+
+    show([*blocks()])
 
 
 class EventReport:

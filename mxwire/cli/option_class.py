@@ -11,8 +11,7 @@
         order: str = option("Order of the files.", "--order [name|size]", default="name")
         long: bool = flag_option("List all properties.", "--long")
 
-    @click.command(cls=Command)
-    @takes(ListOptions)
+    @command_with(ListOptions)
     def command(options: ListOptions) -> None: ...
 
 The help lists options in the order of the fields. A parameter of click has the name of its field. An object that is

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.live_options import LiveOptions, find
 from mxwire.cli.notes import print_record
-from mxwire.cli.option_class import argument, group, options_class, takes
+from mxwire.cli.option_class import argument, group, options_class
 from mxwire.cli.options import amount_option, count_option, host_type, json_option, key_option, timeout_option
 from mxwire.units import MILLISECOND
 from mxwire.words import count_of
@@ -42,8 +42,7 @@ class PingOptions:
     as_json: bool = json_option("JSON Lines: one object per answer, and a summary.")
 
 
-@click.command(cls=Command)
-@takes(PingOptions)
+@command_with(PingOptions)
 def command(options: PingOptions) -> None:
     """Measure round trips to the protocol stack of a host.
 

@@ -8,14 +8,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-import click
-
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, note
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.send import TransferReport
 from mxwire.errors import MxwireError, OutputError
@@ -69,8 +67,7 @@ class ReceiveOptions:
         return _ALL if self.given_mask is None else self.given_mask
 
 
-@click.command(cls=Command)
-@takes(ReceiveOptions)
+@command_with(ReceiveOptions)
 def command(options: ReceiveOptions) -> None:
     """Receive messages, and write them to files or standard output."""
     if options.match is not None and options.match & ~options.mask:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import takes
+from mxwire.cli.group import command_with
 from mxwire.cli.replay_options import ReplayOptions
 from mxwire.errors import MxwireError
 
 
-@click.command(cls=Command)
-@takes(ReplayOptions)
+@command_with(ReplayOptions)
 def command(options: ReplayOptions) -> None:
     """Send the frames of a capture, or play one of its hosts against a live one.
 

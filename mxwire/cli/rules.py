@@ -6,7 +6,7 @@ import click
 
 from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.group import Command
-from mxwire.cli.notes import print_records
+from mxwire.cli.notes import print_result
 from mxwire.cli.option_class import option
 from mxwire.cli.options import flag_option, json_option
 
@@ -23,13 +23,7 @@ def command(numbers: tuple[str, ...], chapter: str | None, verbose: bool, as_jso
     (W-6.4), or the beginning of such numbers (R-SEQ). A rule given by its number is shown with the places
     where mxwire implements and judges it.
     """
-    from mxwire.report.document import show
     from mxwire.report.rules import details, overview, rule_records, select
 
     rules = select(numbers, chapter)
-    if as_json:
-        print_records(rule_records(rules))
-    elif numbers:
-        show(details(rules, tests=verbose))
-    else:
-        show(overview(rules))
+    print_result(as_json, rule_records(rules), lambda: details(rules, tests=verbose) if numbers else overview(rules))

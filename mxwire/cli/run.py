@@ -9,11 +9,11 @@ import click
 
 from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.conflicts import conflicts
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.library import prefix_option
 from mxwire.cli.live_options import announce_option, own_dialect_option, own_name_option, own_profile_option
 from mxwire.cli.notes import print_record
-from mxwire.cli.option_class import argument, option, options_class, takes
+from mxwire.cli.option_class import argument, option, options_class
 from mxwire.cli.options import flag_option, json_option, of_topic, peers_option
 from mxwire.errors import MxwireError
 
@@ -75,8 +75,7 @@ class RunOptions:
         return {key: value for key, value in variables.items() if value}
 
 
-@click.command(cls=Command)
-@takes(RunOptions)
+@command_with(RunOptions)
 def command(options: RunOptions) -> None:
     """Start an MX program with mxwire's libmyriexpress.so.
 

@@ -13,10 +13,10 @@ from typing import IO, TYPE_CHECKING, Final
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt
 from mxwire.cli.notes import EventReport, counted, note
-from mxwire.cli.option_class import argument, group, option, options_class, takes
+from mxwire.cli.option_class import argument, group, option, options_class
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 
@@ -51,8 +51,7 @@ class SendOptions:
     as_json: bool = shared.json_option("JSON Lines: one object per event.")
 
 
-@click.command(cls=Command)
-@takes(SendOptions)
+@command_with(SendOptions)
 def command(options: SendOptions) -> None:
     """Send files, or standard input, to an endpoint of a host."""
     if not _send(options, options.files or ("-",)):

@@ -8,12 +8,10 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, counted, note
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.options import endpoint_option, every_option, json_option, key_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
@@ -44,8 +42,7 @@ class ServeOptions:
     as_json: bool = json_option("JSON Lines: one object per event.")
 
 
-@click.command(cls=Command)
-@takes(ServeOptions)
+@command_with(ServeOptions)
 def command(options: ServeOptions) -> None:
     """Open endpoints that echo or consume the messages sent to them, until Ctrl-C."""
     twice = sorted(each for each in set(options.endpoints) if options.endpoints.count(each) > 1)

@@ -12,8 +12,8 @@ from mxwire.cli import options as shared
 from mxwire.cli.completion import folders
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import MxwireError
 
@@ -84,8 +84,7 @@ class StatsOptions:
         return self.plot is not None or self.xplot is not None
 
 
-@click.command(cls=Command)
-@takes(StatsOptions)
+@command_with(StatsOptions)
 def command(options: StatsOptions) -> None:
     """Measure captures: totals and rates per pair of hosts or endpoints, half round trips and throughput by length,
     delays of acknowledgements and retransmissions, gaps between frames, and the amounts in flight and retransmitted.

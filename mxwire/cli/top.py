@@ -12,9 +12,9 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.notes import note, print_record
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.errors import MxwireError
 
@@ -40,8 +40,7 @@ class TopOptions:
     decoding: DecodingOptions = group(DecodingOptions)
 
 
-@click.command(cls=Command)
-@takes(TopOptions)
+@command_with(TopOptions)
 def command(options: TopOptions) -> None:
     """Show pairs of hosts, hosts and findings live: rates, messages in flight, retransmissions, and the oldest
     unanswered message.

@@ -14,8 +14,8 @@ from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.group import command_with
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
 from mxwire.errors import write_file
 
@@ -58,8 +58,7 @@ class VerifyOptions:
     decoding: DecodingOptions = group(DecodingOptions)
 
 
-@click.command(cls=Command)
-@takes(VerifyOptions)
+@command_with(VerifyOptions)
 def command(options: VerifyOptions) -> None:
     """Check captures against the rules of the specification.
 

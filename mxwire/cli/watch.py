@@ -10,9 +10,9 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions
-from mxwire.cli.group import Command
+from mxwire.cli.group import command_with
 from mxwire.cli.notes import EventReport, note
-from mxwire.cli.option_class import group, option, options_class, takes
+from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.errors import MxwireError
 
@@ -61,8 +61,7 @@ class WatchOptions:
     decoding: DecodingOptions = group(DecodingOptions)
 
 
-@click.command(cls=Command)
-@takes(WatchOptions)
+@command_with(WatchOptions)
 def command(options: WatchOptions) -> None:
     """Serve metrics of the frames that pass an interface to Prometheus, until Ctrl-C.
 
