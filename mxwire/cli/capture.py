@@ -18,6 +18,7 @@ from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import command_with
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note, print_record
 from mxwire.cli.option_class import group, option, options_class
+from mxwire.cli.reading import unannounced_text
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
 
@@ -183,7 +184,6 @@ def _loop(
     import numpy as np
 
     from mxwire.analysis.selection import FrameSelector
-    from mxwire.cli.reading import unannounced_text
     from mxwire.link.live_source import passing
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.dialect import dialect_or_auto

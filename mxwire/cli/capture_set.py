@@ -17,7 +17,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli import notes
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.notes import Note, print_records
@@ -77,6 +76,8 @@ class OpenCapture:
 
     def place_of(self, number: int) -> tuple[str, int]:
         """Return the file of a frame, and the number of frames in earlier files of a ring."""
+        from mxwire.capture.ring import CaptureRing
+
         return self.source.place_of(number) if isinstance(self.source, CaptureRing) else (self.name, 0)
 
     def located(self, frames: Sequence[int]) -> tuple[str, list[int]]:
@@ -217,6 +218,8 @@ class CaptureSet:
         if self.merges:
             if "-" in inputs.files:
                 raise OptionError("--on reads files, in several processes: save standard input to a file first")
+            from mxwire.capture.ring import expanded, rings_of
+
             files = expanded(inputs.files)
             self._captures = rings_of(files) if joined else [(each,) for each in files]
 

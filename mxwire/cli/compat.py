@@ -12,6 +12,7 @@ from mxwire.cli.notes import print_result
 from mxwire.cli.option_class import argument, group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import FILE, host_type, json_option, peers_option
+from mxwire.cli.reading import capture_of, judged_batches, note_frames, refuse_twice, selection_of
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 
@@ -55,7 +56,6 @@ def _sides_of(options: CompatOptions) -> tuple[Side, Side, Exchanged | None]:
 
     Raises :class:`~mxwire.errors.MxwireError` if a capture cannot be read, or lacks a host.
     """
-    from mxwire.cli.reading import refuse_twice
 
     first, second, pair, decoding = options.first, options.second, options.pair, options.decoding
     addresses: list[int | None] = [None, None]
@@ -77,7 +77,6 @@ def _sides_of(options: CompatOptions) -> tuple[Side, Side, Exchanged | None]:
 
 def _address(path: str, host: HostChoice, peers: Path | None, decoding: DecodingOptions) -> int:
     """The address of a host, which may be given by a name that the capture announces."""
-    from mxwire.cli.reading import selection_of
 
     if host.endpoint is not None:
         raise MxwireError(f"--pair {host}: hosts are compared as a whole; leave out the endpoint")
@@ -108,7 +107,6 @@ def _of_one(path: str, hosts: list[int | None], decoding: DecodingOptions) -> tu
 
 def _seen(path: str, decoding: DecodingOptions) -> Sides:
     from mxwire.analysis.compatibility import Sides
-    from mxwire.cli.reading import capture_of, judged_batches, note_frames
 
     decoder, seen = decoding.decoder(), Sides()
     with capture_of(path, decoding.skip_damage) as reader:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.capture_set import CaptureSet, OpenCapture, prepare_dataset
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import command_with
 from mxwire.cli.option_class import argument, group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
+from mxwire.cli.reading import decoded_batches, note_frames, note_undecided, refuse_empty, refuse_overwriting
 from mxwire.errors import OptionError
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import Selection
-    from mxwire.cli.capture_set import CaptureSet, OpenCapture
     from mxwire.cli.writer_process import WriterProcess
     from mxwire.report.frame_output import FrameOutput
 
@@ -86,7 +87,6 @@ def command(options: DecodeOptions) -> None:
         # The process starts before the options are examined, which loads NumPy.
         process = None if options.target is None or options.workers.analyse_set() else _writer_process(stack)
         options.check()
-        from mxwire.cli.capture_set import CaptureSet
 
         inputs, octets = Inputs(options.files), round(options.piece * 1e6)
         captures = CaptureSet(
@@ -111,7 +111,6 @@ def _writer_process(stack: ExitStack) -> WriterProcess | None:
 def _decode_all(captures: CaptureSet, options: DecodeOptions, process: WriterProcess | None) -> None:
     """Output the frames of all captures, one after another."""
     from mxwire.cli.notes import note, wrote
-    from mxwire.cli.reading import note_undecided
 
     undecided: list[str] = []
     with ExitStack() as stack:
@@ -130,7 +129,6 @@ def _decode_all(captures: CaptureSet, options: DecodeOptions, process: WriterPro
 
 def _decode(output: FrameOutput, options: DecodeOptions, undecided: list[str], capture: OpenCapture) -> Iterator[int]:
     """Output the frames of a capture, and yield the numbers of those shown."""
-    from mxwire.cli.reading import decoded_batches, note_frames, refuse_empty
 
     selection, decoder, source = capture.selection, capture.decoder, capture.source
     marker = _marker(options, selection)
@@ -169,7 +167,6 @@ def _write_part(folder: Path, options: DecodeOptions, capture: OpenCapture) -> I
 
 def _decode_set(captures: CaptureSet, options: DecodeOptions) -> None:
     """Decode many captures into a data set."""
-    from mxwire.cli.capture_set import prepare_dataset
     from mxwire.cli.notes import wrote
 
     write = partial(_write_part, prepare_dataset(options.target, "decode", options.workers), options)
@@ -191,7 +188,6 @@ def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
 
 def _output(options: DecodeOptions, stack: ExitStack, process: WriterProcess | None) -> FrameOutput:
     from mxwire.cli.notes import note
-    from mxwire.cli.reading import refuse_overwriting
 
     if options.write is not None:
         from mxwire.cli.frame_capture import FrameCapture

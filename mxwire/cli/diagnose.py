@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.capture_set import CaptureSet, OpenCapture, print_results
 from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.notes import print_result
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
+from mxwire.cli.reading import BatchSource, judged_batches, note_frames, refuse_empty
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.diagnosis import Examination, Finding
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.capture_set import OpenCapture
-    from mxwire.cli.reading import BatchSource
     from mxwire.report.diagnosis import DiagnosedTrouble, ExaminedCapture
     from mxwire.wire.decoder import Decoder
 
@@ -99,7 +99,6 @@ def command(options: DiagnoseOptions) -> None:
     With --on, many captures are analysed by several processes, and findings about the same hosts are merged, with the
     sum of their costs.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_results
     from mxwire.report.diagnosis import blocks, merged_blocks, merged_troubles
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
@@ -137,7 +136,6 @@ def _diagnose(wanted: set[str], quiet: bool, capture: OpenCapture) -> Iterator[E
     """Examine a capture; yield its findings and their scope."""
     from mxwire.analysis.diagnosis import Examination
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.reading import note_frames, refuse_empty
     from mxwire.report.diagnosis import ExaminedCapture
 
     selector = FindingSelector(capture.selection)
@@ -166,7 +164,6 @@ def _examine(
     from mxwire.analysis.marks import FrameMarker
     from mxwire.capture import CaptureReader
     from mxwire.capture.ring import CaptureRing
-    from mxwire.cli.reading import judged_batches
     from mxwire.link.live_source import LiveSource
 
     report_notes = _live_notes(examination, selector) if isinstance(source, LiveSource) and not quiet else None

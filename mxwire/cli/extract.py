@@ -17,6 +17,7 @@ from mxwire.cli.message_choice import MessageChoice, follow_message
 from mxwire.cli.option_class import takes
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import flag_option, json_option, write_option
+from mxwire.cli.reading import refuse_overwriting
 from mxwire.errors import MxwireError, OutputError, check_regular, check_writable
 from mxwire.words import count_of
 
@@ -54,7 +55,6 @@ def command(
     receiver never requested them.
     """
     from mxwire.analysis.conversations.content import Content
-    from mxwire.cli.reading import refuse_overwriting
 
     file = choice.file
     to_output = str(target) == "-"

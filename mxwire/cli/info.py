@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.capture_set import CaptureSet, OpenCapture, print_results
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.cli.options import FILE, flag_option, json_option
+from mxwire.cli.reading import decoded_batches, refuse_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mxwire.cli.capture_set import OpenCapture
     from mxwire.report.inventory import CaptureContents
 
 
@@ -35,7 +36,6 @@ def command(
     connect requests. Repeated frames are retransmissions and duplicates of messages already seen. With a filter only
     selected frames are counted; the dialects are those of all frames.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_results
     from mxwire.report.document import show
     from mxwire.report.inventory import blocks
 
@@ -53,7 +53,6 @@ def _inventory(quick: bool, capture: OpenCapture) -> Iterator[CaptureContents]:
     from mxwire.analysis.inventory import Inventory
     from mxwire.analysis.selection import FrameSelector
     from mxwire.capture import CaptureReader
-    from mxwire.cli.reading import decoded_batches, refuse_empty
     from mxwire.report.inventory import CaptureContents
 
     selector, inventory = FrameSelector(capture.selection), Inventory(messages=not quick)

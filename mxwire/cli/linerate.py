@@ -28,6 +28,7 @@ from mxwire.cli.linerate_search import tests
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.option_class import option, options_class, takes
+from mxwire.cli.reading import capture_of
 from mxwire.errors import MxwireError
 from mxwire.ethernet import BROADCAST, mac_bytes, mac_text
 
@@ -163,7 +164,6 @@ def read_templates(
         raise MxwireError(f"--frame {kind}: this is neither a packet type ({', '.join(KINDS)}, mix) nor a capture file")
     if size is not None:
         raise MxwireError("--size is for a packet type; frames of a capture keep their lengths")
-    from mxwire.cli.reading import capture_of
 
     with capture_of(kind, skip_damage) as reader:
         return captured_templates(reader, destination, source)

@@ -14,6 +14,7 @@ from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import argument, group, options_class
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import FILE, as_pcapng, flag_option, is_plain_pcap, json_option, write_option
+from mxwire.cli.reading import capture_of, reading_bar, refuse_overwriting, refuse_twice, reopened, selection_of
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan
@@ -42,7 +43,6 @@ def command(options: MergeOptions) -> None:
     All frames are compared; a filter limits the frames that are written with -w. Frame and message numbers are those of
     the merged capture.
     """
-    from mxwire.cli.reading import refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import plain, show
     from mxwire.report.merge import MergedCaptures, merge_blocks
@@ -76,7 +76,6 @@ def _compare(first: str, second: str, keep_both: bool, skip_damage: bool) -> Mer
     """Match the frames of two captures; raise :class:`~mxwire.errors.MxwireError` if they do not fit together."""
     from mxwire.analysis.merging import Fingerprints, plan
     from mxwire.capture.time_order import in_time_order
-    from mxwire.cli.reading import capture_of, reading_bar, refuse_twice
 
     def fingerprints(path: str) -> Fingerprints:
         prints = Fingerprints(path)
@@ -102,7 +101,6 @@ def _write(
     from mxwire.analysis.selection import FrameSelector
     from mxwire.capture import create_capture
     from mxwire.capture.time_order import in_time_order
-    from mxwire.cli.reading import reading_bar, reopened, selection_of
 
     selection = selection_of(filters.selection(), filters.host_names(), (first, second), decoding)
     selector, decoder = FrameSelector(selection), decoding.decoder()

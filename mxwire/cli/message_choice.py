@@ -12,6 +12,7 @@ from mxwire.cli.notes import note
 from mxwire.cli.option_class import argument, options_class
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.options import FILE, given_options, integer_option
+from mxwire.cli.reading import capture_of, ethertypes_text, judged_batches, note_messages, reopened, selection_of
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
@@ -109,7 +110,6 @@ def follow_message(
     Raises :class:`~mxwire.errors.MxwireError` if the capture has no message with this number.
     """
     from mxwire.analysis.conversations import Follower, MessageWatch
-    from mxwire.cli.reading import capture_of, judged_batches, note_messages
 
     watch = MessageWatch(number)
     follower = Follower(watch)
@@ -145,7 +145,6 @@ def _message_selected(path: str, filters: FilterOptions, decoding: DecodingOptio
     """
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
-    from mxwire.cli.reading import judged_batches, reopened, selection_of
 
     selector = MessageSelector(selection_of(filters.selection(), filters.host_names(), path, decoding))
     follower, decoder = Follower(marks=selector.needs_marks), decoding.decoder()
@@ -180,7 +179,6 @@ def message_of_frame(path: str, frame: int, decoder: Decoder, skip_damage: bool 
     which cannot be read again to follow the message.
     """
     from mxwire.analysis.marks import FrameMarker
-    from mxwire.cli.reading import ethertypes_text, judged_batches, reopened
     from mxwire.report.summary import type_text
 
     marker = FrameMarker()

@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.capture_set import CaptureSet, OpenCapture, prepare_dataset, print_results
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import command_with
 from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
+from mxwire.cli.reading import (
+    followed,
+    followed_groups,
+    is_live,
+    judged_batches,
+    note_messages,
+    refuse_empty,
+    refuse_overwriting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +34,6 @@ if TYPE_CHECKING:
     from mxwire.analysis.conversations.message_rows import MessageGroup
     from mxwire.analysis.dataset import DatasetPart
     from mxwire.analysis.host_names import HostNames
-    from mxwire.cli.capture_set import CaptureSet, OpenCapture
     from mxwire.report.conversations import ListedConversations
 
 
@@ -67,7 +76,6 @@ def command(options: MessagesOptions) -> None:
     that continues in the next file of a ring (capture -C or -G) is followed there. A large capture is divided among the
     processes by pairs of hosts.
     """
-    from mxwire.cli.capture_set import CaptureSet, prepare_dataset
     from mxwire.cli.notes import note, wrote
 
     captures = CaptureSet(
@@ -97,7 +105,6 @@ def _list_messages(output: MessageOutput, incomplete: bool, capture: OpenCapture
     """Output the messages of a capture, and yield the number of those that are shown, and of all."""
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
-    from mxwire.cli.reading import followed, followed_groups, is_live, refuse_empty
 
     selector, before = MessageSelector(capture.selection), output.shown
     rows = output.takes_rows and not (incomplete or capture.selection.is_limited or is_live(capture.source))
@@ -134,7 +141,6 @@ def _write_part(folder: Path, incomplete: bool, capture: OpenCapture) -> Iterato
 
 def _list_conversations(captures: CaptureSet, inputs: Inputs, as_json: bool, filters: FilterOptions) -> None:
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
-    from mxwire.cli.capture_set import print_results
     from mxwire.report.conversations import conversation_blocks
     from mxwire.report.document import Paragraph, show
     from mxwire.report.host_labels import labelled
@@ -158,7 +164,6 @@ def _conversations(limited: bool, capture: OpenCapture) -> Iterator[ListedConver
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import ConversationSelector
     from mxwire.cli.notes import note
-    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty
     from mxwire.report.conversations import ConversationSummary, ListedConversations
 
     selector, decoder = ConversationSelector(capture.selection), capture.decoder
@@ -297,7 +302,6 @@ class _MessageTableFile(MessageOutput):
 
     def __init__(self, files: tuple[str, ...], target: Path, stack: ExitStack) -> None:
         from mxwire.analysis.message_table import MessageTable
-        from mxwire.cli.reading import refuse_overwriting
 
         refuse_overwriting(files, target)
         self._table = stack.enter_context(MessageTable(target))

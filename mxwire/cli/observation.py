@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.option_groups import DecodingOptions, Inputs
+from mxwire.cli.reading import BatchSource, capture_of, live_source, selection_of
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from mxwire.analysis.observer import TrafficObserver
     from mxwire.analysis.selection import Selection
     from mxwire.analysis.snapshot import TrafficSnapshot
-    from mxwire.cli.reading import BatchSource
     from mxwire.frames import FrameBatch
     from mxwire.link.live_source import LiveSource
 
@@ -150,7 +150,6 @@ def observation(
     from mxwire.analysis.follow_budget import SHARE
     from mxwire.analysis.observer import PAIRS, TrafficObserver
     from mxwire.capture.time_order import in_time_order
-    from mxwire.cli.reading import capture_of, live_source, selection_of
 
     if len(inputs.files) > 1:
         raise MxwireError(f"{len(inputs.files)} captures, but only one can be played: give one FILE")

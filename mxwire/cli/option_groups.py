@@ -14,12 +14,12 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers
 from mxwire.cli.option_class import argument, option, options_class
+from mxwire.cli.reading import BatchSource, capture_of, live_source
 from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
     from mxwire.campaign import Campaign
-    from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.detection import KnownDialects
 
@@ -84,7 +84,6 @@ class Inputs:
         self, name: str, ethertypes: tuple[int, ...] = (), skip_damage: bool = False
     ) -> AbstractContextManager[BatchSource]:
         """Open one of :attr:`names` as a source of batches; its warnings are printed when it is closed."""
-        from mxwire.cli.reading import capture_of, live_source
 
         if self.live:
             return live_source(name, seconds=self.seconds, ethertypes=ethertypes)

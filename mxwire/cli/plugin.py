@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.capture_set import CaptureSet, OpenCapture
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.notes import print_record
 from mxwire.cli.option_class import option
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.cli.options import FILE, PATH, damage_option, json_option, write_option
+from mxwire.cli.reading import decoded_batches, refuse_empty
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mxwire.cli.capture_set import OpenCapture
     from mxwire.plugin import Place, Program, Report
     from mxwire.plugin.programs import Scope
 
@@ -138,7 +139,6 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, skip
     configuration. Wireshark then shows them in place of these Ethernet addresses, in all captures and windows. Names of
     other hosts remain. If a host announces several names, the latest is used.
     """
-    from mxwire.cli.capture_set import CaptureSet
     from mxwire.plugin import Tshark, names_path, write_names
 
     announced: dict[int, str] = {}
@@ -168,7 +168,6 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, skip
 def _announced(capture: OpenCapture) -> Iterator[dict[int, str]]:
     """Yield the latest name of each host in a capture, by address."""
     from mxwire.analysis.inventory import Inventory
-    from mxwire.cli.reading import decoded_batches, refuse_empty
 
     inventory = Inventory(messages=False)
     for decoded in decoded_batches(capture.decoder, capture.source):

@@ -10,17 +10,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, TypeVar
 
-import numpy as np
-
-from mxwire.capture import CaptureReader, open_capture, retain_freed_memory
-from mxwire.capture.ring import CaptureRing
-from mxwire.capture.time_order import in_time_order
+from mxwire import capture
 from mxwire.cli import progress
 from mxwire.cli.notes import counted, damage, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
-from mxwire.frames import FrameBatch
-from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 from mxwire.words import count_of, starvation_text
 
 if TYPE_CHECKING:
@@ -29,10 +23,14 @@ if TYPE_CHECKING:
     from mxwire.analysis.conversations.message_rows import MessageGroup
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import MessageSelector, Selection
+    from mxwire.capture import CaptureReader
+    from mxwire.capture.ring import CaptureRing
     from mxwire.cli.option_groups import DecodingOptions
+    from mxwire.frames import FrameBatch
     from mxwire.link.live_source import LiveSource
+    from mxwire.wire.decoder import DecodedBatch, Decoder
 
-BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
+BatchFilter = Callable[[Iterable["FrameBatch"]], Iterator["FrameBatch"]]
 
 _RING_BYTES: Final = 64 << 20
 """Memory for the frames of an interface that wait while earlier ones are analysed."""
@@ -64,7 +62,7 @@ class BatchSource(Protocol):
         """Iterate over the batches, once."""
 
 
-Capture = TypeVar("Capture", CaptureReader, CaptureRing)
+Capture = TypeVar("Capture", "CaptureReader", "CaptureRing")
 
 
 @contextmanager
@@ -80,11 +78,13 @@ def _warned(opened: Capture) -> Iterator[Capture]:
 
 def capture_of(path: str, skip_damage: bool = False) -> AbstractContextManager[CaptureReader]:
     """Open a capture; its warnings are printed when it is closed, and damage when the command has finished."""
-    return _warned(open_capture(path, damaged=damage.append, skip_damage=skip_damage))
+    return _warned(capture.open_capture(path, damaged=damage.append, skip_damage=skip_damage))
 
 
 def ring_of(files: Sequence[str], skip_damage: bool = False) -> AbstractContextManager[CaptureRing]:
     """Open the consecutive files of a ring as one capture, as :func:`capture_of` does."""
+    from mxwire.capture.ring import CaptureRing
+
     return _warned(CaptureRing(files, damaged=damage.append, skip_damage=skip_damage))
 
 
@@ -97,7 +97,7 @@ def part_of(part: CapturePart, ethertypes: Collection[int]) -> AbstractContextMa
 
 def reopened(path: str, skip_damage: bool = False) -> CaptureReader:
     """Open a capture that is also read by :func:`capture_of`, which reports its warnings and damage."""
-    return open_capture(path, damaged=lambda _: None, skip_damage=skip_damage)
+    return capture.open_capture(path, damaged=lambda _: None, skip_damage=skip_damage)
 
 
 @contextmanager
@@ -174,6 +174,7 @@ def judged_batches(
     ``watch`` sees the batches unchanged, with all other protocols, and passes them on. Frames of an interface come in
     order, and are not held back. ``streams`` is that of :func:`decoded_batches`.
     """
+    from mxwire.capture.time_order import in_time_order
 
     def ordered(batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
         return watch(batches) if is_live(reader) else in_time_order(watch(batches))
@@ -190,7 +191,9 @@ def decoded_batches(
     is False, since another one is shown. ``streams`` means that lines are printed while the capture is read, see
     :func:`mxwire.cli.progress.bar`. The batches pass ``watch`` before they are decoded.
     """
-    retain_freed_memory()
+    from mxwire.wire.decoder import SETTLE_BYTES
+
+    capture.retain_freed_memory()
     total = reader.total_bytes
     # A pipe is not examined first, because its writer may be slow.
     settle_bytes = 0 if total is None else SETTLE_BYTES
@@ -320,6 +323,8 @@ def followed_groups(
 
     ``follower`` has ``rows``, and ``selector`` takes all messages.
     """
+    import numpy as np
+
     from mxwire.analysis.conversations.message_rows import ROW, GroupSorter, MessageGroup
 
     none = np.zeros(0, ROW)

@@ -13,6 +13,7 @@ from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note, print_record
 from mxwire.cli.option_groups import DecodingOptions
 from mxwire.cli.progress import Bar, bar
+from mxwire.cli.reading import capture_of, decoded_batches, note_frames, selection_of
 from mxwire.errors import MxwireError
 from mxwire.ethernet import DESTINATION, SOURCE, mac_bytes, mac_text
 from mxwire.report.times import seconds_text
@@ -34,7 +35,6 @@ _KEPT_BYTES: Final = 256 << 20
 
 def _selection(options: ReplayOptions) -> Selection:
     """Return the selected frames. Raises :class:`~mxwire.errors.MxwireError` for mistakes in the filter."""
-    from mxwire.cli.reading import selection_of
 
     filters = replace(options.filters, endpoint=_endpoint(options.endpoints))
     decoding = DecodingOptions(options.dialect, (options.ethertype,), options.skip_damage)
@@ -141,7 +141,6 @@ class PreparedCapture:
     """
 
     def __init__(self, options: ReplayOptions, selection: Selection, own: bytes | None, mtu: int | None) -> None:
-        from mxwire.cli.reading import note_frames
         from mxwire.replay.raw import FrameRewriter, PiecePreparer
         from mxwire.wire.decoder import Decoder
 
@@ -170,7 +169,6 @@ class PreparedCapture:
     def _read(self) -> Iterator[FrameBatch]:
         """Read all pieces from the file."""
         from mxwire.analysis.selection import FrameSelector
-        from mxwire.cli.reading import capture_of, decoded_batches
 
         reader = self._open.enter_context(capture_of(self._options.file, self._options.skip_damage))
         decoded = decoded_batches(self._decoder, reader, watched=False)

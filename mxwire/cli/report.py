@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.capture_set import CaptureSet, OpenCapture
 from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import Command
 from mxwire.cli.option_class import option, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs
 from mxwire.cli.options import FILE, flag_option, has_old_report, json_option
+from mxwire.cli.reading import judged_batches, note_messages, refuse_empty, reopened
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
-    from mxwire.cli.capture_set import OpenCapture
     from mxwire.report.site.capture_site import CaptureSource
     from mxwire.wire.decoder import DecodedBatch
 
@@ -43,7 +44,6 @@ def command(
 
     A filter limits the frames that are counted, and the messages and findings that are shown; all frames are followed.
     """
-    from mxwire.cli.capture_set import CaptureSet
     from mxwire.cli.notes import counted, note, print_record
     from mxwire.extras import import_extra
 
@@ -76,7 +76,6 @@ def _source(decoding: DecodingOptions, capture: OpenCapture) -> Iterator[Capture
     """Analyse a capture."""
     from mxwire.analysis.capture_overview import CaptureOverview
     from mxwire.capture import CaptureReader
-    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty
     from mxwire.report.site.capture_site import CaptureSource
 
     path, reader, decoder = capture.name, capture.source, capture.decoder
@@ -95,7 +94,6 @@ def _source(decoding: DecodingOptions, capture: OpenCapture) -> Iterator[Capture
 
 def _again(path: str, decoding: DecodingOptions) -> Iterator[DecodedBatch]:
     """The batches of a capture that was read before, without its warnings."""
-    from mxwire.cli.reading import judged_batches, reopened
 
     with reopened(path, decoding.skip_damage) as reader:
         yield from judged_batches(decoding.decoder(), reader)

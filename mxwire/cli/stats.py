@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.capture_set import CaptureSet, OpenCapture, print_results
 from mxwire.cli.completion import folders
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import command_with
 from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
+from mxwire.cli.reading import judged_batches, note_messages, refuse_empty, refuse_overwriting
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.time_sequence import SequenceGraph
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.capture_set import OpenCapture
     from mxwire.report.pairs import MeasuredCapture, PairOrder
 
 _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "failed", "delivery")
@@ -94,8 +95,6 @@ def command(options: StatsOptions) -> None:
 
     With --on, many captures are measured by several processes, and merged: totals per pair, durations and gaps.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_results
-    from mxwire.cli.reading import refuse_overwriting
     from mxwire.report.document import Heading, Paragraph, show
     from mxwire.report.pairs import MergedPairs, PairOrder, merged_blocks, pair_blocks
     from mxwire.report.pointers import SEE_MESSAGES
@@ -138,7 +137,6 @@ def _measure(options: StatsOptions, order: PairOrder, merges: bool, capture: Ope
     """Measure a capture and yield the measurements; then draw its graphs."""
     from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty
     from mxwire.report.pairs import MeasuredCapture
 
     decoder, timing = capture.decoder, Timing(options.seed, FrameTrace() if options.draws else None, capture.selection)

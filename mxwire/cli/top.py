@@ -16,6 +16,7 @@ from mxwire.cli.group import command_with
 from mxwire.cli.notes import note, print_record
 from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs
+from mxwire.cli.reading import refuse_empty
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ def command(options: TopOptions) -> None:
 
 
 def _print(observed: Observation, options: TopOptions) -> None:
-    from mxwire.cli.reading import refuse_empty
     from mxwire.report.document import show
     from mxwire.report.traffic import traffic_blocks, traffic_record
 

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.capture_set import CaptureSet, OpenCapture, Origin, print_results
 from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import command_with
 from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
+from mxwire.cli.reading import dropped_by, is_live, judged_batches, refuse_empty
 from mxwire.errors import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mxwire.cli.capture_set import OpenCapture, Origin
     from mxwire.report.verification import BrokenRule, VerifiedCapture
     from mxwire.rules import Vantage, Violation
 
@@ -69,7 +70,6 @@ def command(options: VerifyOptions) -> None:
 
     With --on, many captures are checked by several processes, and the hosts and findings of all are merged.
     """
-    from mxwire.cli.capture_set import CaptureSet, print_results
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
     from mxwire.report.rules import select
@@ -123,7 +123,6 @@ def _verify(
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.reading import dropped_by, is_live, judged_batches, refuse_empty
     from mxwire.report.verification import BrokenRule, FindingSample, VerifiedCapture
 
     selector, sample = FindingSelector(capture.selection), FindingSample()
