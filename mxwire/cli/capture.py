@@ -20,7 +20,7 @@ from mxwire.cli.notes import counted, end_interrupted_line, listening, note, pri
 from mxwire.cli.option_class import group, option, options_class
 from mxwire.cli.reading import unannounced_text
 from mxwire.errors import MxwireError
-from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
+from mxwire.ethernet import ADDRESS_SIZE, mac_text
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
@@ -60,9 +60,7 @@ class CaptureOptions:
     time_format: str = shared.time_format_option
     filters: FilterOptions = group(FilterOptions)
     dialect: str = shared.dialect_option
-    ethertype: int = option(
-        "EtherType of MXoE on this network.", "--ethertype N", type=shared.ether_type, default=f"0x{ETHERTYPE_MXOE:04X}"
-    )
+    ethertype: int = shared.own_ethertype_option
     as_json: bool | str = shared.full_json_option("JSON Lines: one object per frame (with -l), and a summary.")
 
     def rotation(self, comment: str) -> RotationOptions:

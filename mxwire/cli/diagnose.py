@@ -17,7 +17,7 @@ from mxwire.cli.group import Command
 from mxwire.cli.notes import print_result
 from mxwire.cli.option_class import group, option, options_class, takes
 from mxwire.cli.option_groups import DecodingOptions, Inputs, WorkerOptions
-from mxwire.cli.reading import BatchSource, judged_batches, note_frames, refuse_empty
+from mxwire.cli.reading import BatchSource, is_live, judged_batches, note_frames, refuse_empty
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -162,23 +162,19 @@ def _examine(
 ) -> None:
     """Analyse a whole capture, or the frames that pass an interface until its end."""
     from mxwire.analysis.marks import FrameMarker
-    from mxwire.capture import CaptureReader
-    from mxwire.capture.ring import CaptureRing
-    from mxwire.link.live_source import LiveSource
 
-    report_notes = _live_notes(examination, selector) if isinstance(source, LiveSource) and not quiet else None
+    report_notes = _live_notes(examination, selector) if is_live(source) and not quiet else None
     marker = FrameMarker(facts=selector.selection.uses_facts) if selector.needs_marks else None
     for decoded in judged_batches(decoder, source, examination.watch):
         examination.observe(decoded)
         selector.observe(decoded, None if marker is None else marker.observe(decoded), decoder.start_ns)
-        if isinstance(source, LiveSource):
+        if is_live(source):
             examination.lose(source.dropped)
             examination.starve(source.starvation.periods)
             examination.wait_until(source.quiet_until_ns)
             if report_notes is not None:
                 report_notes()
-    if isinstance(source, (LiveSource, CaptureReader, CaptureRing)):
-        examination.lose(source.dropped)
+    examination.lose(source.dropped)
     examination.finish()
 
 

@@ -27,9 +27,9 @@ import click
 from mxwire import __version__
 from mxwire.cli.main import cli
 from mxwire.cli.main import main as run_mxwire
-from mxwire.cli.options import Amount, ether_type
+from mxwire.cli.option_class import option
+from mxwire.cli.options import Amount, flag_option, own_ethertype_option
 from mxwire.errors import MxwireError
-from mxwire.ethernet import ETHERTYPE_MXOE
 
 HELP: Final = "https://www.wireshark.org/docs/man-pages/extcap.html"
 _CONNECT_SECONDS: Final = 15
@@ -75,7 +75,21 @@ def _capture_here(words: list[str]) -> None:
 
 
 def _capture_there(words: list[str]) -> None:
-    command = ssh_command(**REMOTE.make_context("mxwire-ssh", words).params)
+    remote_command.main(words, standalone_mode=False)
+
+
+@click.command("mxwire-ssh")
+@option("As in ssh, or a Host of its file.", "--remote-host [USER@]HOST", required=True)
+@option("An interface of that host, like eth0.", "--remote-interface IF", required=True)
+@flag_option("Capture as root, by sudo without a password.", "--remote-sudo")
+@option(
+    "mxwire or tcpdump on that host.  [default: mxwire if found, else tcpdump]", "--remote-program PATH", default=""
+)
+@own_ethertype_option
+@option("Further options of ssh: -p 2222 -i KEY -J GATEWAY.", "--ssh-options OPTIONS", default="")
+def remote_command(**given: Any) -> None:
+    """Capture on a remote host. SSH cannot prompt: keys and known hosts must be set up beforehand."""
+    command = ssh_command(**given)
     try:
         # The remote program ends when its input is closed. The input is a pipe that stays open until this process ends,
         # even if it is killed.
@@ -84,33 +98,6 @@ def _capture_there(words: list[str]) -> None:
         raise MxwireError(f"{command[0]} cannot be run ({error.strerror}): install an SSH client") from error
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     sys.exit(max(process.wait(), 0))
-
-
-REMOTE: Final = click.Command(
-    "mxwire-ssh",
-    params=[
-        click.Option(["--remote-host"], metavar="[USER@]HOST", required=True, help="As in ssh, or a Host of its file."),
-        click.Option(["--remote-interface"], metavar="IF", required=True, help="An interface of that host, like eth0."),
-        click.Option(["--remote-sudo"], is_flag=True, help="Capture as root, by sudo without a password."),
-        click.Option(
-            ["--remote-program"],
-            metavar="PATH",
-            default="",
-            help="mxwire or tcpdump on that host.  [default: mxwire if found, else tcpdump]",
-        ),
-        click.Option(
-            ["--ethertype"],
-            type=ether_type,
-            default=f"0x{ETHERTYPE_MXOE:04X}",
-            metavar="N",
-            help="EtherType of MXoE on this network.",
-        ),
-        click.Option(
-            ["--ssh-options"], metavar="OPTIONS", default="", help="Further options of ssh: -p 2222 -i KEY -J GATEWAY."
-        ),
-    ],
-)
-"""The options of a capture on a remote host. SSH cannot prompt: keys and known hosts must be set up beforehand."""
 
 
 def ssh_command(
@@ -174,7 +161,7 @@ INTERFACES: Final = (
     ExtcapInterface(
         "mxwire-ssh",
         "MXoE: interface of a remote host, through SSH",
-        lambda: REMOTE,
+        lambda: remote_command,
         {"Remote host": "remote_host remote_interface remote_sudo remote_program ethertype ssh_options"},
         _capture_there,
     ),
@@ -202,11 +189,11 @@ def argument_lines(interface: ExtcapInterface, only: str | None = None) -> Itera
     """The answer to ``--extcap-config``, or the values of the argument ``only``, which Wireshark requests again."""
     options = {each.name: each for each in interface.command().params if isinstance(each, click.Option)}
     names = [(tab, options[name]) for tab, members in interface.tabs.items() for name in members.split()]
-    for number, (tab, option) in enumerate(names):
-        call = max(option.opts, key=len)
-        offered = _offered(option)
+    for number, (tab, each) in enumerate(names):
+        call = max(each.opts, key=len)
+        offered = _offered(each)
         if only is None:
-            yield _sentence("arg", number=number, call=call, **_properties(option, offered), group=tab)
+            yield _sentence("arg", number=number, call=call, **_properties(each, offered), group=tab)
         if only in (None, call.removeprefix("--")):
             for value in offered:
                 yield _sentence("value", arg=number, value=value, display=value)
@@ -260,8 +247,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mxwire.cli.extcap", allow_abbrev=False, add_help=False)
     for flag in ("interfaces", "dlts", "config"):
         parser.add_argument(f"--extcap-{flag}", action="store_true")
-    for option in ("interface", "reload-option", "capture-filter", "version"):
-        parser.add_argument(f"--extcap-{option}")
+    for name in ("interface", "reload-option", "capture-filter", "version"):
+        parser.add_argument(f"--extcap-{name}")
     parser.add_argument("--capture", action="store_true")
     parser.add_argument("--fifo")
     return parser

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from mxwire.cli import options as shared
 from mxwire.cli.capture_set import CaptureSet, OpenCapture, prepare_dataset, print_results
@@ -30,11 +27,8 @@ from mxwire.cli.reading import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mxwire.analysis.conversations import CapturedMessage, Follower
-    from mxwire.analysis.conversations.message_rows import MessageGroup
-    from mxwire.analysis.dataset import DatasetPart
-    from mxwire.analysis.host_names import HostNames
     from mxwire.report.conversations import ListedConversations
+    from mxwire.report.message_output import MessageOutput
 
 
 @conflicts("--to", "--json", error="--to writes a table: omit --json")
@@ -86,13 +80,13 @@ def command(options: MessagesOptions) -> None:
         return
     if captures.merges:
         folder = prepare_dataset(options.target, "messages", options.workers)
-        rows = sum(counts[0] for counts, _ in captures.run(partial(_write_part, folder, options.incomplete)))
+        rows = sum(counts[0] for counts, _ in captures.run(partial(_write_part, folder, options)))
         wrote(rows, "message", str(options.target), what=f"{captures.title}, ")
         captures.end()
         return
     with ExitStack() as stack:
-        output = _output(options.inputs.files, options.as_json, options.target, options.filters.by_name, stack)
-        seen = sum(counts[1] for counts, _ in captures.run(partial(_list_messages, output, options.incomplete)))
+        output = _output(options, stack)
+        seen = sum(counts[1] for counts, _ in captures.run(partial(_list_messages, output, options)))
         output.end()
     if options.target is not None and (output.shown or not captures.failed):
         wrote(output.shown, "message", options.target)
@@ -101,41 +95,45 @@ def command(options: MessagesOptions) -> None:
     captures.end()
 
 
-def _list_messages(output: MessageOutput, incomplete: bool, capture: OpenCapture) -> Iterator[Sequence[int]]:
+def _list_messages(output: MessageOutput, options: MessagesOptions, capture: OpenCapture) -> Iterator[Sequence[int]]:
     """Output the messages of a capture, and yield the number of those that are shown, and of all."""
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
 
     selector, before = MessageSelector(capture.selection), output.shown
-    rows = output.takes_rows and not (incomplete or capture.selection.is_limited or is_live(capture.source))
+    rows = output.takes_rows and not (options.incomplete or capture.selection.is_limited or is_live(capture.source))
     own = None if capture.part is None else capture.part.own
     follower = Follower(marks=selector.needs_marks, rows=rows, own=own)
+
+    def begin() -> None:
+        if output.shown == before:
+            names = capture.names if options.filters.by_name else None
+            output.begin(capture.name, capture.start_ns or 0, names)
+
     if rows:
         for group in followed_groups(follower, capture.decoder, capture.source, selector):
             if len(group):
-                if output.shown == before:
-                    output.begin(capture)
-                output.show_group(group, follower)
+                begin()
+                output.show_group(group, follower.names)
                 output.shown += len(group)
     else:
         for message in followed(follower, capture.decoder, capture.source, streams=output.streams, selector=selector):
-            if incomplete and not message.is_incomplete:
-                continue
-            if output.shown == before:
-                output.begin(capture)
-            output.show(message, follower)
-            output.shown += 1
+            if message.is_incomplete or not options.incomplete:
+                begin()
+                output.show(message, follower.names)
+                output.shown += 1
     refuse_empty(capture.source, capture.decoder, capture.selection)
     yield output.shown - before, follower.messages
 
 
-def _write_part(folder: Path, incomplete: bool, capture: OpenCapture) -> Iterator[Sequence[int]]:
+def _write_part(folder: Path, options: MessagesOptions, capture: OpenCapture) -> Iterator[Sequence[int]]:
     """Write the messages of a capture into its part of the data set."""
     from mxwire.analysis.dataset import DatasetPart
+    from mxwire.report.message_output import MessagePart
 
     with DatasetPart(folder, capture.name, "start_ns", capture.part) as part:
-        output = _MessagePart(part)
-        yield from _list_messages(output, incomplete, capture)
+        output = MessagePart(part, capture.place_of)
+        yield from _list_messages(output, options, capture)
         output.end()
 
 
@@ -189,145 +187,15 @@ def _conversations(limited: bool, capture: OpenCapture) -> Iterator[ListedConver
     note_messages(capture.name, follower, decoder)
 
 
-def _output(
-    files: tuple[str, ...], as_json: bool | str, target: Path | None, by_name: bool, stack: ExitStack
-) -> MessageOutput:
+def _output(options: MessagesOptions, stack: ExitStack) -> MessageOutput:
+    from mxwire.report.message_output import MessageJson, MessageListing, MessageTableFile
+
+    files, target = options.inputs.files, options.target
     if target is not None:
-        return _MessageTableFile(files, target, stack)
-    return _MessageJson(len(files) > 1, full=as_json == "full") if as_json else _MessageListing(files, by_name)
-
-
-class MessageOutput(ABC):
-    """A destination of messages."""
-
-    streams = True
-    """True if messages are printed while the capture is read."""
-    takes_rows = False
-    """True if whole groups of messages are shown (:meth:`show_group`)."""
-    shown = 0
-    """Number of messages."""
-    capture: OpenCapture
-
-    def begin(self, capture: OpenCapture) -> None:
-        """Start the messages of a capture, before the first of them."""
-        self.capture = capture
-
-    @abstractmethod
-    def show(self, message: CapturedMessage, follower: Follower) -> None:
-        """Output a message."""
-
-    def show_group(self, group: MessageGroup, follower: Follower) -> None:
-        """Output messages, if ``takes_rows``."""
-        raise NotImplementedError
-
-    def end(self) -> None:  # noqa: B027 - JSON needs no end
-        """Finish the output."""
-
-
-class _MessageListing(MessageOutput):
-    takes_rows = True
-
-    def __init__(self, files: tuple[str, ...], by_name: bool) -> None:
-        from mxwire.report.message_rows import FlowTexts
-        from mxwire.report.messages import message_layout
-        from mxwire.report.terminal import terminal_width
-
-        self._several = len(files) > 1
-        self._live = not files
-        self._by_name = by_name
-        self._names: HostNames | None = None
-        self._width = terminal_width()
-        self._layout = message_layout(self._width)
-        self._flow_texts = FlowTexts()
-
-    def begin(self, capture: OpenCapture) -> None:
-        super().begin(capture)
-        self._names = capture.names if self._by_name else None
-        if self._several:
-            click.echo(f"== {capture.name}")
-        click.echo(self._layout.heading())
-
-    def show(self, message: CapturedMessage, follower: Follower) -> None:
-        click.echo(self._text(message))
-
-    def _text(self, message: CapturedMessage) -> str:
-        return "\n".join(self._layout.lines(message, self.capture.start_ns or 0, self._width, self._names))
-
-    def show_group(self, group: MessageGroup, follower: Follower) -> None:
-        from mxwire.report.ascii_text import print_octets
-        from mxwire.report.message_rows import row_lines
-
-        since_ns = self.capture.start_ns or 0
-        rows = row_lines(group, self._layout, since_ns, self._width, self._names, self._flow_texts)
-        lines = group.merged(rows, [self._text(each).encode(errors="replace") for each in group.messages])
-        print_octets(b"\n".join([*lines, b""]))
-
-    def end(self) -> None:
-        from mxwire.report.document import Paragraph, show
-        from mxwire.report.pointers import SEE_MESSAGE
-
-        if self.shown and not self._live:
-            click.echo()
-            show([Paragraph(SEE_MESSAGE)])
-
-
-class _MessageJson(MessageOutput):
-    def __init__(self, several: bool, *, full: bool) -> None:
-        from mxwire.report.message_rows import FlowTexts
-        from mxwire.report.messages import message_json
-
-        self._several = several
-        self._full = full
-        self.takes_rows = not full
-        self._line = message_json
-        self._flow_texts = FlowTexts()
-
-    def show(self, message: CapturedMessage, follower: Follower) -> None:
-        click.echo(self._text(message, follower))
-
-    def _text(self, message: CapturedMessage, follower: Follower) -> str:
-        file = self.capture.name if self._several else None
-        return self._line(message, follower.names, self.capture.start_ns, file=file, full=self._full)
-
-    def show_group(self, group: MessageGroup, follower: Follower) -> None:
-        from mxwire.report.message_rows import row_json
-
-        file = self.capture.name if self._several else None
-        rows = row_json(group, follower.names, self.capture.start_ns or 0, file, self._flow_texts)
-        click.echo("\n".join(group.merged(rows, [self._text(each, follower) for each in group.messages])))
-
-
-class _MessageTableFile(MessageOutput):
-    streams = False
-
-    def __init__(self, files: tuple[str, ...], target: Path, stack: ExitStack) -> None:
         from mxwire.analysis.message_table import MessageTable
 
         refuse_overwriting(files, target)
-        self._table = stack.enter_context(MessageTable(target))
-
-    def show(self, message: CapturedMessage, follower: Follower) -> None:
-        self._table.add_message(self.capture.name, message, follower.names)
-
-
-class _MessagePart(MessageOutput):
-    """The part of a data set for one capture."""
-
-    def __init__(self, part: DatasetPart) -> None:
-        self._part = part
-        self._rows: list[tuple[Any, ...]] = []
-
-    def show(self, message: CapturedMessage, follower: Follower) -> None:
-        from mxwire.analysis.message_table import message_row
-        from mxwire.analysis.table_file import ROWS
-
-        file, before = self.capture.place_of(next(message.frames)[0])
-        self._rows.append(message_row(file, message, follower.names, before))
-        if len(self._rows) == ROWS:
-            self.end()
-
-    def end(self) -> None:
-        from mxwire.analysis.message_table import message_columns
-
-        self._part.put(message_columns(self._rows))
-        self._rows = []
+        return MessageTableFile(stack.enter_context(MessageTable(target)))
+    if options.as_json:
+        return MessageJson(several=len(files) > 1, full=options.as_json == "full")
+    return MessageListing(several=len(files) > 1, live=options.inputs.live)

@@ -14,6 +14,7 @@ from mxwire.cli.configuration import from_environment, from_file, variable_of
 from mxwire.cli.help_text import Topic
 from mxwire.cli.option_class import option
 from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
 from mxwire.wire.numbers import DEFAULT_KEY
 
@@ -303,6 +304,9 @@ ethertype_option = option(
     type=ether_type,
     multiple=True,
     **of_topic("dialects"),
+)
+own_ethertype_option = option(
+    "EtherType of MXoE on this network.", "--ethertype N", type=ether_type, default=f"0x{ETHERTYPE_MXOE:04X}"
 )
 damage_option = option(
     "Continue behind damage in a capture, where frames can be recognised again.",

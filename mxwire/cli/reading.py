@@ -55,6 +55,10 @@ class BatchSource(Protocol):
         """The size of the file; None for a pipe and an interface."""
 
     @property
+    def dropped(self) -> int:
+        """Frames that were lost for lack of room while they were captured."""
+
+    @property
     def names(self) -> dict[bytes, str]:
         """Host names by Ethernet address in the name resolution blocks read so far."""
 

@@ -75,11 +75,9 @@ def _check(files: tuple[str, ...], folder: Path, force: bool) -> None:
 def _source(decoding: DecodingOptions, capture: OpenCapture) -> Iterator[CaptureSource]:
     """Analyse a capture."""
     from mxwire.analysis.capture_overview import CaptureOverview
-    from mxwire.capture import CaptureReader
     from mxwire.report.site.capture_site import CaptureSource
 
     path, reader, decoder = capture.name, capture.source, capture.decoder
-    assert isinstance(reader, CaptureReader)
     overview = CaptureOverview(decoder, capture.selection, capture.names)
     if reader.total_bytes is None:
         raise MxwireError(f"{path}: a report reads a capture twice, which a pipe does not allow: save it to a file")
