@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from queue import Full, Queue
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 from mxwire.analysis.table_columns import (
     LIST_KINDS,
@@ -269,10 +269,17 @@ class TableFile:
 
 
 class RecordTable(TableFile):
-    """Writer of rows that are added one by one to a table with the columns ``kinds``."""
+    """Writer of rows that are added one by one to a table.
 
-    def __init__(self, path: Path, kinds: Mapping[str, ColumnKind]) -> None:
+    ``kinds`` are those of its columns; or a text with their names, in which a kind follows unless it is a String:
+    ``host frames:UInt64``.
+    """
+
+    def __init__(self, path: Path, kinds: Mapping[str, ColumnKind] | str) -> None:
         super().__init__(path)
+        if isinstance(kinds, str):
+            pairs = (each.partition(":") for each in kinds.split())
+            kinds = {name: cast("ColumnKind", kind or "String") for name, _, kind in pairs}
         self._kinds = kinds
         self._rows: list[tuple[Any, ...]] = []
 

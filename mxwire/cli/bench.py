@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli import bench_options as studies
 from mxwire.cli.bench_claims import claims
 from mxwire.cli.bench_compare import compare
 from mxwire.cli.bench_imb import imb
 from mxwire.cli.bench_intranode import intranode
 from mxwire.cli.bench_models import models
 from mxwire.cli.bench_mtu import mtu
-from mxwire.cli.bench_options import (
-    NOT_WITH_INTERFACE,
-    BenchOptions,
-    CableOptions,
-    OtherMachine,
-    choose_testbed,
-    conduct,
-    memory_option,
-    simulated_option,
-    sizes_type,
-)
 from mxwire.cli.bench_overlap import overlap
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
@@ -49,11 +39,13 @@ def command() -> None:
 
 
 @command.command()
-@takes(BenchOptions, name="bench")
-@takes(OtherMachine, name="machine")
-@takes(CableOptions, name="cable")
+@takes(studies.BenchOptions, name="bench")
+@takes(studies.OtherMachine, name="machine")
+@takes(studies.CableOptions, name="cable")
 @flag_option("Do not use a compiled mxwire.", "--interpreted")
-def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interpreted: bool) -> None:
+def path(
+    bench: studies.BenchOptions, machine: studies.OtherMachine, cable: studies.CableOptions, interpreted: bool
+) -> None:
     """Measure where the time goes: copies, system calls, frames, the kernel's protocols, the engine, wake-ups."""
     from mxwire.bench.path import measure_path
     from mxwire.bench.path_report import path_blocks, path_figures
@@ -71,10 +63,10 @@ def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interp
                 note(f"wrote {written}, the table of costs here")
         return recording
 
-    conduct(bench, "Where the time goes", measure_and_calibrate, path_blocks, path_figures)
+    studies.conduct(bench, "Where the time goes", measure_and_calibrate, path_blocks, path_figures)
 
 
-@conflicts("-i", "--memory", "--simulated", error=NOT_WITH_INTERFACE)
+@conflicts("-i", "--memory", "--simulated", error=studies.NOT_WITH_INTERFACE)
 @conflicts("--memory", "--delay", "--offloads", "--simulated", "--steering", error="{option}: not with --memory")
 @conflicts("--simulated", "--offloads", "--steering", error="{option}: not with --simulated")
 @options_class
@@ -85,21 +77,21 @@ class LogpOptions:
     sizes: tuple[int, ...] | None = option(
         "Lengths of the messages, separated by commas.  [default: powers of 4 up to 1 MiB]",
         "--sizes BYTES",
-        type=sizes_type,
+        type=studies.sizes_type,
     )
-    machine: OtherMachine = group(OtherMachine)
-    memory: bool = memory_option
-    simulated: str | None = simulated_option
+    machine: studies.OtherMachine = group(studies.OtherMachine)
+    memory: bool = studies.memory_option
+    simulated: str | None = studies.simulated_option
     form: str | None = option("Print the file format of netgauge's LogGP.", "--as [netgauge]")
-    bench: BenchOptions = group(BenchOptions)
-    cable: CableOptions = group(CableOptions)
+    bench: studies.BenchOptions = group(studies.BenchOptions)
+    cable: studies.CableOptions = group(studies.CableOptions)
 
 
 @command.command()
 @takes(LogpOptions)
 def logp(given: LogpOptions) -> None:
     """Measure L, o_s, o_r, g and G by two methods, and three bandwidths, of mxwire, TCP, UDP and bare frames."""
-    opener = choose_testbed(given.machine, given.memory, given.simulated, given.cable)
+    opener = studies.choose_testbed(given.machine, given.memory, given.simulated, given.cable)
     from mxwire.bench.logp import expanded, logp_blocks, logp_figures, measure_logp, netgauge_text
 
     carriers = expanded([each.strip() for each in given.over.split(",")])
@@ -111,7 +103,7 @@ def logp(given: LogpOptions) -> None:
             return measure_logp(testbed, options, carriers, given.sizes)
 
     text = netgauge_text if given.form else None
-    conduct(given.bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=given.simulated is None)
+    studies.conduct(given.bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=given.simulated is None)
 
 
 @command.command()

@@ -7,15 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mxwire.cli.bench_options import (
-    NOT_WITH_INTERFACE,
-    BenchOptions,
-    OtherMachine,
-    conduct,
-    names_option,
-    rank_surroundings,
-    simulated_option,
-)
+from mxwire.cli import bench_options as studies
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import command_with
 from mxwire.cli.option_class import argument, group, option, options_class
@@ -30,25 +22,25 @@ if TYPE_CHECKING:
 _TITLE: Final = "Benchmarks of IMB"
 
 
-@conflicts("-i", "--simulated", "--mtu", error=NOT_WITH_INTERFACE)
+@conflicts("-i", "--simulated", "--mtu", error=studies.NOT_WITH_INTERFACE)
 @options_class
 class ImbOptions:
     """The options of mxwire bench imb."""
 
     benchmarks: tuple[str, ...] = argument(nargs=-1, metavar="[BENCHMARK]...")
-    bench: BenchOptions = group(BenchOptions)
-    over: tuple[str, ...] = names_option(
+    bench: studies.BenchOptions = group(studies.BenchOptions)
+    over: tuple[str, ...] = studies.names_option(
         "Carriers, separated by commas: mx, tcp.  [default: mx]", "--over", default="mx"
     )
     ranks: int = integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
-    simulated: str | None = simulated_option
+    simulated: str | None = studies.simulated_option
     dialect: str = option("Dialect of the hosts.", "--dialect mxoe|omx:M", default="mxoe")
     mtu: int | None = integer_option(
         "MTU of the link.  [default: at least 9000]", "--mtu BYTES", least=1500, most=65535
     )
     largest: int = integer_option("Longest message.", "--largest BYTES", most=1 << 26, default=4 << 20)
     algorithm: str | None = option("Algorithm of the collectives.  [default: by length]", "--algorithm NAME")
-    machine: OtherMachine = group(OtherMachine)
+    machine: studies.OtherMachine = group(studies.OtherMachine)
     neighbours: bool = flag_option("Neighbouring ranks on one host.  [default: on both in turn]", "--neighbours")
     columns: str | None = option(
         "Columns of IMB or OSU, which then times collectives its own way, or a table with confidence intervals.  "
@@ -86,11 +78,11 @@ def imb(options: ImbOptions) -> None:
         carriers_of(options.over, options.ranks, options.dialect, options.neighbours, options.mtu),
         options.largest if not options.bench.quick else min(options.largest, 1 << 16),
         algorithm=options.algorithm,
-        surroundings=rank_surroundings(options.machine, options.simulated),
+        surroundings=studies.rank_surroundings(options.machine, options.simulated),
     )
 
     text = None if columns == "table" else partial(_text, study, columns)
-    conduct(
+    studies.conduct(
         options.bench,
         _TITLE,
         partial(run_imb, study),

@@ -5,18 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from mxwire.cli.bench_options import (
-    NOT_WITH_INTERFACE,
-    BenchOptions,
-    CableOptions,
-    OtherMachine,
-    choose_testbed,
-    conduct,
-    memory_option,
-    names_option,
-    numbers_type,
-    sizes_type,
-)
+from mxwire.cli import bench_options as studies
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import command_with
 from mxwire.cli.notes import note, print_result
@@ -51,20 +40,20 @@ def payloads_type(value: str) -> tuple[int, ...]:
     """An option type: payloads of frames in bytes, with commas; in ascending order."""
     from mxwire.bench.models.header import LARGEST_PAYLOAD, SMALLEST_PAYLOAD
 
-    return numbers_type(value, "payloads", "1024,4096", SMALLEST_PAYLOAD, LARGEST_PAYLOAD, " bytes")
+    return studies.numbers_type(value, "payloads", "1024,4096", SMALLEST_PAYLOAD, LARGEST_PAYLOAD, " bytes")
 
 
 def clients_type(value: str) -> tuple[int, ...]:
     """An option type: numbers of clients, with commas; in ascending order."""
     from mxwire.bench.models.comparison import MOST_CLIENTS
 
-    return numbers_type(value, "numbers of clients", "1,2,4,8", 1, MOST_CLIENTS)
+    return studies.numbers_type(value, "numbers of clients", "1,2,4,8", 1, MOST_CLIENTS)
 
 
 @conflicts(
     "--payload", "--clients", error="--payload and --clients exclude each other: each replaces all other measurements"
 )
-@conflicts("-i", "--memory", error=NOT_WITH_INTERFACE)
+@conflicts("-i", "--memory", error=studies.NOT_WITH_INTERFACE)
 @conflicts("--memory", "--delay", "--offloads", "--steering", error="{option}: not with --memory")
 @conflicts("--table", *_MEASURES, *_CABLE, error="{option}: not with --table, which measures nothing")
 @options_class
@@ -75,13 +64,13 @@ class ModelsOptions:
     compare: bool = flag_option(
         "Measure LogP, three bandwidths and two patterns of the libraries, in three rounds by default.", "--compare"
     )
-    names: tuple[str, ...] = names_option("Libraries, separated by commas.", "--model", default="all")
+    names: tuple[str, ...] = studies.names_option("Libraries, separated by commas.", "--model", default="all")
     sizes: tuple[int, ...] | None = option(
         "Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
         "--sizes BYTES",
-        type=sizes_type,
+        type=studies.sizes_type,
     )
-    cards: tuple[str, ...] = names_option(
+    cards: tuple[str, ...] = studies.names_option(
         "Place of the card's part of each library: inline (in the program's calls), process (in its own process), or "
         "both: inline,process.",
         "--card",
@@ -97,10 +86,10 @@ class ModelsOptions:
         "--clients NUMBERS",
         type=clients_type,
     )
-    machine: OtherMachine = group(OtherMachine)
-    memory: bool = memory_option
-    bench: BenchOptions = group(BenchOptions)
-    cable: CableOptions = group(CableOptions)
+    machine: studies.OtherMachine = group(studies.OtherMachine)
+    memory: bool = studies.memory_option
+    bench: studies.BenchOptions = group(studies.BenchOptions)
+    cable: studies.CableOptions = group(studies.CableOptions)
 
 
 @command_with(ModelsOptions)
@@ -114,7 +103,7 @@ def models(given: ModelsOptions) -> None:
     from mxwire.bench.models.comparison import LIMIT, compare_models, compared, comparison_blocks, comparison_figures
 
     compared(given.names, given.cards)
-    opener = choose_testbed(given.machine, given.memory, None, given.cable)
+    opener = studies.choose_testbed(given.machine, given.memory, None, given.cable)
     bench = given.bench
     # Rounds that the caller asks for have no limit.
     limit = LIMIT if bench.rounds is None else None
@@ -126,10 +115,10 @@ def models(given: ModelsOptions) -> None:
             measured = given.names, given.sizes, given.cards, given.payloads or (), given.clients or ()
             return compare_models(testbed, replace(options, limit=limit), *measured)
 
-    conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
+    studies.conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
 
 
-def _print_table(number: int, names: tuple[str, ...], bench: BenchOptions) -> None:
+def _print_table(number: int, names: tuple[str, ...], bench: studies.BenchOptions) -> None:
     from mxwire.bench.models.catalogue import check_model
     from mxwire.bench.models.facts import FACTS
     from mxwire.bench.models.tables import TITLES, table_blocks, table_records

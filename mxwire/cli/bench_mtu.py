@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.bench_options import (
-    NOT_WITH_INTERFACE,
-    BenchOptions,
-    OtherMachine,
-    conduct,
-    duration_type,
-    rank_surroundings,
-    simulated_option,
-)
+from mxwire.cli import bench_options as studies
 from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import command_with
 from mxwire.cli.option_class import group, option, options_class
@@ -59,7 +51,7 @@ def _whole_numbers(value: str, parameter: click.Parameter) -> tuple[int, ...]:
 def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
     if value is None:
         return None
-    return tuple(duration_type(each.strip()) * 1e6 for each in value.split(","))
+    return tuple(studies.duration_type(each.strip()) * 1e6 for each in value.split(","))
 
 
 @requires(
@@ -68,21 +60,21 @@ def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tupl
     one_of=("--simulated",),
     error="{option} is a property of the model: add --simulated TABLE",
 )
-@conflicts("-i", "--simulated", error=NOT_WITH_INTERFACE)
+@conflicts("-i", "--simulated", error=studies.NOT_WITH_INTERFACE)
 @options_class
 class MtuOptions:
     """The options of mxwire bench mtu."""
 
-    bench: BenchOptions = group(BenchOptions)
+    bench: studies.BenchOptions = group(studies.BenchOptions)
     mtus: tuple[int, ...] = option("MTUs.", "--mtu A-B|LIST", default="1500-9000", callback=_mtus)
     blocks: tuple[int, ...] = option("Frames per block.", "--blocks LIST", default="8,32", callback=_depths)
     delays: tuple[float, ...] | None = option("Delays, like 7us,70us.", "--delay LIST", callback=_durations)
     coalescing: tuple[float, ...] | None = option(
         "Delays of interrupts, like 20us,63us.", "--coalescing LIST", callback=_durations
     )
-    simulated: str | None = simulated_option
+    simulated: str | None = studies.simulated_option
     copy_engine: bool = flag_option("With --simulated: a copy engine copies large messages.", "--copy-engine")
-    machine: OtherMachine = group(OtherMachine)
+    machine: studies.OtherMachine = group(studies.OtherMachine)
 
 
 @command_with(MtuOptions)
@@ -97,10 +89,14 @@ def mtu(options: MtuOptions) -> None:
     if options.coalescing is not None:
         axes["coalescing"] = tuple(sorted({0.0, *options.coalescing}))
     study = MtuStudy(
-        surroundings=rank_surroundings(options.machine, options.simulated), copy_engine=options.copy_engine, **axes
+        surroundings=studies.rank_surroundings(options.machine, options.simulated),
+        copy_engine=options.copy_engine,
+        **axes,
     )
 
-    conduct(options.bench, _TITLE, partial(run_mtu, study), study_blocks, _figures, live=options.simulated is None)
+    studies.conduct(
+        options.bench, _TITLE, partial(run_mtu, study), study_blocks, _figures, live=options.simulated is None
+    )
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:

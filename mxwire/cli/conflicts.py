@@ -57,10 +57,10 @@ def requires(*options: str, one_of: tuple[str, ...], error: str) -> Callable[[An
 
 def check_conflicts(context: click.Context) -> None:
     """Raise :class:`~mxwire.errors.OptionError` if the options of a command contradict a declaration."""
-    if declared := conflicts_of(context.command):
-        given = _given_names(context)
-        for each in declared:
-            each.check(context, given)
+    declared = conflicts_of(context.command)
+    given = _given_names(context) if declared else {}
+    for each in declared:
+        each.check(context, given)
 
 
 def conflicts_of(command: click.Command) -> list[Conflict]:

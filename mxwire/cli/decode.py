@@ -116,13 +116,14 @@ def _decode_all(captures: CaptureSet, options: DecodeOptions, process: WriterPro
     with ExitStack() as stack:
         output = _output(options, stack, process)
         decode = partial(_decode, output, options, undecided)
-        shown = sum(frames for frames, _ in captures.run(decode, until=lambda: output.shown == options.count))
-    if options.target is not None and (shown or not captures.failed):
-        wrote(shown, "frame", options.target)
-    if options.write is not None and (shown or not captures.failed):
-        wrote(shown, "frame", "standard output" if options.write == "-" else options.write)
+        for _ in captures.run(decode, until=lambda: output.shown == options.count):
+            pass
+    if options.target is not None and (output.shown or not captures.failed):
+        wrote(output.shown, "frame", options.target)
+    if options.write is not None and (output.shown or not captures.failed):
+        wrote(output.shown, "frame", "standard output" if options.write == "-" else options.write)
     note_undecided(undecided, len(options.files))
-    if not shown and not captures.failed and captures.selection.is_limited:
+    if not output.shown and not captures.failed and captures.selection.is_limited:
         note("no frame matches the selection")
     captures.end()
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from mxwire.analysis.table_columns import ColumnKind
     from mxwire.interop.matrix import CellSelection
     from mxwire.interop.result import Cell, InteropReport
 
@@ -39,19 +38,7 @@ _CELLS_OF_A_JOB: Final = 100
 """Cells that are played while a process starts."""
 _BYTES_PER_CELL: Final = 76_000
 """Size of a site per cell, with its capture: the average of two simulated implementations in all cases."""
-_COLUMNS: Final[dict[str, ColumnKind]] = {
-    "left": "String",
-    "right": "String",
-    "case": "String",
-    "impairment": "String",
-    "seed": "UInt64",
-    "verdict": "String",
-    "reason": "String",
-    "duration_ns": "Int64",
-    "frames": "UInt64",
-    "digest": "String",
-    "command": "String",
-}
+_COLUMNS: Final = "left right case impairment seed:UInt64 verdict reason duration_ns:Int64 frames:UInt64 digest command"
 """The columns of ``--to``: one row per cell."""
 _TITLE: Final = "Interoperability, simulated"
 

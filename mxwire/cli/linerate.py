@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import linerate_options as line
 from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.linerate_options import (
-    LineReport,
-    cpu_option,
-    interface_option,
-    json_option,
-    netns_option,
-    size_option,
-    streams_option,
-)
 from mxwire.cli.linerate_search import tests
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
@@ -67,7 +59,7 @@ def command() -> None:
 class GenerateOptions:
     """The options of mxwire linerate generate."""
 
-    interface: str = interface_option
+    interface: str = line.interface_option
     target: str | None = option("Ethernet address of the sink.  [default: the one that answers]", "--to MAC")
     no_sink: bool = shared.flag_option("Send to --to without a sink: nothing is counted there.", "--no-sink")
     kind: str = option(
@@ -77,11 +69,11 @@ class GenerateOptions:
         default="TINY",
     )
     skip_damage: bool = shared.damage_option
-    size: int | None = size_option
+    size: int | None = line.size_option
     rate: str | None = option("Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).", "--rate RATE")
     count: int | None = shared.count_option("Stop after N frames.")
     seconds: float | None = shared.duration_option(None, "End after S seconds.  [default: Ctrl-C]")
-    streams: int = streams_option
+    streams: int = line.streams_option
     burst: int = shared.integer_option(
         "With --rate: send N frames at a time.", "--burst", least=1, most=1 << 20, default=1
     )
@@ -90,9 +82,9 @@ class GenerateOptions:
     )
     via: str = shared.via_option(*VIA)
     timeout: float = shared.timeout_option(10.0, "Seconds to wait for a sink.")
-    cpu: int | None = cpu_option
-    netns: str | None = netns_option
-    as_json: bool = json_option
+    cpu: int | None = line.cpu_option
+    netns: str | None = line.netns_option
+    as_json: bool = line.json_option
 
     def templates(self, destination: bytes, source: bytes) -> tuple[FrameTemplate, ...]:
         """Build the frames of ``--frame``."""
@@ -169,7 +161,7 @@ def read_templates(
         return captured_templates(reader, destination, source)
 
 
-class _RateReport(LineReport):
+class _RateReport(line.LineReport):
     """Prints counts, and the rate since the last ones, in one line of a terminal."""
 
     def __init__(self, as_json: bool) -> None:
@@ -216,8 +208,8 @@ class _GeneratorReport(_RateReport):
         if result.generator.ended == "interrupted":
             end_interrupted_line()
         self.emit("summary", **result.record())
-        for line in generator_lines(result.record()):
-            self.print(line)
+        for text in generator_lines(result.record()):
+            self.print(text)
         for text in (result.generator.ended, result.error):
             if text and text != "interrupted":
                 note(f"{text}; the results above are those up to then")
@@ -230,7 +222,7 @@ class _GeneratorReport(_RateReport):
 class SinkOptions:
     """The options of mxwire linerate sink."""
 
-    interface: str = interface_option
+    interface: str = line.interface_option
     check: str = option(
         "Check only the stamp of each frame, also its header, or every byte.",
         "--check",
@@ -253,12 +245,12 @@ class SinkOptions:
     )
     every: float = shared.every_option
     via: str = shared.via_option("packet", "xdp")
-    cpu: int | None = cpu_option
-    netns: str | None = netns_option
+    cpu: int | None = line.cpu_option
+    netns: str | None = line.netns_option
     with_parent: int | None = option(
         "End with this parent process, and print no runs.", "--with-parent", type=int, hidden=True
     )
-    as_json: bool = json_option
+    as_json: bool = line.json_option
 
 
 @command.command()

@@ -12,19 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import linerate_options as line
 from mxwire.cli import options as shared
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.linerate_options import (
-    LineReport,
-    cpu_option,
-    interface_option,
-    json_option,
-    repetitions_option,
-    requirements_option,
-    sink_timeout_option,
-    size_option,
-    streams_option,
-)
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt
 from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.option_class import group, option, options_class, takes
@@ -101,7 +91,7 @@ plot_option = shared.plot_option("Also draw the results into a .png or .svg.", "
 class LineTestOptions:
     """The options of all tests of frames."""
 
-    interface: str = interface_option
+    interface: str = line.interface_option
     target: str | None = option("The other side.  [default: the sink that answers]", "--to IF|MAC")
     sizes: tuple[int, ...] | None = option(
         f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, if they fit the MTU]",
@@ -113,14 +103,14 @@ class LineTestOptions:
     accepted_loss: float = option(
         "Loss up to which a trial passes.  [default: 0]", "--accept-loss SHARE", type=share_type(), default=0.0
     )
-    repetitions: int = repetitions_option
+    repetitions: int = line.repetitions_option
     settle: float | None = shared.amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True)
     cool_down: float | None = shared.amount_option("Pause between trials.  [default: 0.2]", "--cool-down", zero=True)
     rfc2544: bool = shared.flag_option(
         "As in RFC 2544: trials of 60 s, pauses of 2 s and 5 s, resolution 0.1%.", "--rfc2544"
     )
-    streams: int = streams_option
-    requirements: tuple[str, ...] = requirements_option
+    streams: int = line.streams_option
+    requirements: tuple[str, ...] = line.requirements_option
     csv: Path | None = csv_option
     plot: Path | None = plot_option
     via: str = shared.via_option("packet", "xdp", "kernel")
@@ -128,9 +118,9 @@ class LineTestOptions:
         "Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet; xdp for live frames]",
         "--sink-via [packet|xdp]",
     )
-    cpu: int | None = cpu_option
-    timeout: float = sink_timeout_option
-    as_json: bool = json_option
+    cpu: int | None = line.cpu_option
+    timeout: float = line.sink_timeout_option
+    as_json: bool = line.json_option
 
     def tester(self) -> LineTesterOptions:
         """The settings of the tests; settings without an option are those of RFC 2544."""
@@ -277,21 +267,21 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
 class IncastTestOptions:
     """The options of mxwire linerate test incast."""
 
-    interface: str = interface_option
+    interface: str = line.interface_option
     targets: tuple[str, ...] = option(
         "A sender; may be repeated.  [default: all that answer]", "--to IF|MAC", multiple=True
     )
-    size: int | None = size_option
+    size: int | None = line.size_option
     blocks: int = shared.integer_option(
         "Maximum number of blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64
     )
-    repetitions: int = repetitions_option
-    requirements: tuple[str, ...] = requirements_option
+    repetitions: int = line.repetitions_option
+    requirements: tuple[str, ...] = line.requirements_option
     csv: Path | None = csv_option
     plot: Path | None = plot_option
-    cpu: int | None = cpu_option
-    timeout: float = sink_timeout_option
-    as_json: bool = json_option
+    cpu: int | None = line.cpu_option
+    timeout: float = line.sink_timeout_option
+    as_json: bool = line.json_option
 
 
 @tests.command()
@@ -352,11 +342,11 @@ class MessageTestOptions:
     trial: float | None = trial_option
     resolution: float | None = resolution_option
     key: int = shared.key_option
-    requirements: tuple[str, ...] = requirements_option
+    requirements: tuple[str, ...] = line.requirements_option
     csv: Path | None = csv_option
     plot: Path | None = plot_option
     timeout: float = shared.timeout_option(10.0, "Seconds to wait for the host.")
-    as_json: bool = json_option
+    as_json: bool = line.json_option
 
 
 @tests.command()
@@ -395,7 +385,7 @@ def messages(options: MessageTestOptions) -> None:
 # Reports
 
 
-class _TestReport(LineReport):
+class _TestReport(line.LineReport):
     """Prints the results of a test, writes its files, and decides the exit code.
 
     Raises :class:`~mxwire.errors.MxwireError` if a requirement or a file is not possible.

@@ -65,10 +65,9 @@ class _OptionGroup:
 
     def take(self, given: dict[str, Any]) -> Any:
         """Make an object of the values in ``given``, which loses them."""
-        values = {
-            name: each.take(given) if isinstance(each, _OptionGroup) else given.pop(name)
-            for name, each in self.fields.items()
-        }
+        values = {}
+        for name, each in self.fields.items():
+            values[name] = each.take(given) if isinstance(each, _OptionGroup) else given.pop(name)
         return self.kind(**values)
 
     def parameters(self) -> list[click.Parameter]:

@@ -146,8 +146,10 @@ class ConfigurableOption(SharedOption):
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         """The value of the variable, if it is valid."""
-        value = None if ctx.resilient_parsing else from_environment(self.setting)
-        return value.text if value else None
+        text = None if ctx.resilient_parsing else super().resolve_envvar_value(ctx)
+        if text is not None:
+            from_environment(self.setting)
+        return text
 
     def get_default(self, ctx: click.Context, call: bool = True) -> Any:
         """The value in the file of the configuration, or the usual default."""

@@ -6,11 +6,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from mxwire.cli.group import command_with
 from mxwire.cli.live_options import LiveOptions, find
-from mxwire.cli.notes import print_record
+from mxwire.cli.notes import EventReport, print_record
 from mxwire.cli.option_class import argument, group, options_class
 from mxwire.cli.options import amount_option, count_option, host_type, json_option, key_option, timeout_option
 from mxwire.units import MILLISECOND
@@ -53,7 +51,7 @@ def command(options: PingOptions) -> None:
     with options.live.open(short_frames=True, background=False) as host:
         peer = find(host, options.destination, options.timeout)
         pinger = Pinger(host, _initiator(host, peer, options.destination, options.key))
-        printer = _PingJson(options.destination, host) if options.as_json else _PingListing(options.destination, host)
+        printer = _PingReport(options.destination, host, options.as_json)
         printer.begin(peer)
         started, interrupted = time.monotonic(), False
         try:
@@ -81,97 +79,72 @@ def _initiator(host: Host, peer: Peer, destination: HostChoice, key: int) -> Any
     return ConnectMethod(host.open_endpoint(), peer, destination.endpoint, key)
 
 
-class _PingListing:
-    """Output as text."""
+class _PingReport(EventReport):
+    """Output as lines of text in the format of ping(8), or as JSON Lines."""
 
-    def __init__(self, destination: HostChoice, host: Host) -> None:
+    def __init__(self, destination: HostChoice, host: Host, as_json: bool) -> None:
+        super().__init__(as_json)
         self._destination = destination
         self._host = host
 
     def begin(self, peer: Peer) -> None:
-        """Print the two hosts, and the kind of requests."""
+        """Print the two hosts, and the kind of requests; each JSON object names the host."""
         from mxwire.ethernet import mac_text
 
         endpoint = self._destination.endpoint
         what = "host queries" if endpoint is None else f"connects to endpoint {endpoint}"
         link = self._host.core.links[0]
-        click.echo(
+        self.print(
             f"PING {peer.name or '?'} ({mac_text(peer.address)}) from {self._host.name} ({mac_text(link.address)}) "
             f"on {link.name}: {what}"
         )
 
+    def _emit(self, kind: str, **what: Any) -> None:
+        if self.as_json:
+            print_record({"type": kind, "host": str(self._destination), **what})
+
     def show(self, outcome: PingOutcome) -> None:
-        """Print one line per outcome."""
+        """Print an outcome."""
         from mxwire.report.times import duration_text
 
-        who = f"{self._destination}: seq={outcome.sequence}"
-        if outcome.refusal is not None:
-            line = f"{who} refused: {outcome.refusal}"
-        elif outcome.nanoseconds is None:
-            line = f"{who} no answer"
+        time_ns, refusal, duplicate = outcome.nanoseconds, outcome.refusal, outcome.duplicate
+        if refusal is not None:
+            kind, text = "refused", f" refused: {refusal}"
+        elif time_ns is None:
+            kind, text = "lost", " no answer"
         else:
-            line = f"{who} time={duration_text(outcome.nanoseconds)}" + (" (DUP!)" if outcome.duplicate else "")
-        click.echo(line)
-
-    def end(self, statistics: PingStatistics, seconds: float) -> None:
-        """Print the summary, in the format of ping(8)."""
-        more = f", +{count_of(statistics.duplicates, 'duplicate')}" if statistics.duplicates else ""
-        more += f", {statistics.refused} refused" if statistics.refused else ""
-        click.echo(f"\n--- {self._destination} ping statistics ---")
-        click.echo(
-            f"{statistics.sent} transmitted, {statistics.answered} received{more}, "
-            f"{100 * statistics.loss:.3g}% loss, time {seconds * 1000:.0f} ms"
-        )
-        times = statistics.times()
-        if times is not None:
-            four = (times.minimum, times.average, times.maximum, times.deviation)
-            click.echo(
-                f"rtt min/avg/max/mdev = {'/'.join(f'{each / MILLISECOND:.3f}' for each in four)} ms, "
-                f"p50/p99 = {times.median / MILLISECOND:.3f}/{times.percentile_99 / MILLISECOND:.3f} ms"
-            )
-
-
-class _PingJson:
-    """Output as JSON Lines."""
-
-    def __init__(self, destination: HostChoice, host: Host) -> None:
-        self._host = str(destination)
-
-    def begin(self, peer: Peer) -> None:
-        """Print nothing: each object names the host."""
-
-    def show(self, outcome: PingOutcome) -> None:
-        """Print one object per outcome."""
-        lost = outcome.nanoseconds is None and outcome.refusal is None
-        print_record(
-            {
-                "type": "lost" if lost else "refused" if outcome.refusal else "answer",
-                "host": self._host,
-                "seq": outcome.sequence,
-                "time_ns": outcome.nanoseconds,
-                "refusal": outcome.refusal,
-                "duplicate": outcome.duplicate,
-            }
-        )
+            kind, text = "answer", f" time={duration_text(time_ns)}" + (" (DUP!)" if duplicate else "")
+        self.print(f"{self._destination}: seq={outcome.sequence}{text}")
+        self._emit(kind, seq=outcome.sequence, time_ns=time_ns, refusal=refusal, duplicate=duplicate)
 
     def end(self, statistics: PingStatistics, seconds: float) -> None:
         """Print the summary."""
         times = statistics.times()
-        print_record(
-            {
-                "type": "summary",
-                "host": self._host,
-                "transmitted": statistics.sent,
-                "received": statistics.answered,
-                "refused": statistics.refused,
-                "duplicates": statistics.duplicates,
-                "loss": statistics.loss,
-                "seconds": seconds,
-                "min_ns": times and times.minimum,
-                "avg_ns": times and times.average,
-                "max_ns": times and times.maximum,
-                "mdev_ns": times and times.deviation,
-                "p50_ns": times and times.median,
-                "p99_ns": times and times.percentile_99,
-            }
+        self._emit(
+            "summary",
+            transmitted=statistics.sent,
+            received=statistics.answered,
+            refused=statistics.refused,
+            duplicates=statistics.duplicates,
+            loss=statistics.loss,
+            seconds=seconds,
+            min_ns=times and times.minimum,
+            avg_ns=times and times.average,
+            max_ns=times and times.maximum,
+            mdev_ns=times and times.deviation,
+            p50_ns=times and times.median,
+            p99_ns=times and times.percentile_99,
         )
+        more = f", +{count_of(statistics.duplicates, 'duplicate')}" if statistics.duplicates else ""
+        more += f", {statistics.refused} refused" if statistics.refused else ""
+        self.print(f"\n--- {self._destination} ping statistics ---")
+        self.print(
+            f"{statistics.sent} transmitted, {statistics.answered} received{more}, "
+            f"{100 * statistics.loss:.3g}% loss, time {seconds * 1000:.0f} ms"
+        )
+        if times is not None:
+            four = (times.minimum, times.average, times.maximum, times.deviation)
+            self.print(
+                f"rtt min/avg/max/mdev = {'/'.join(f'{each / MILLISECOND:.3f}' for each in four)} ms, "
+                f"p50/p99 = {times.median / MILLISECOND:.3f}/{times.percentile_99 / MILLISECOND:.3f} ms"
+            )

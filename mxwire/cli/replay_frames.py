@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mxwire.analysis.selection import Selection
-    from mxwire.cli.replay_options import ReplayOptions
+    from mxwire.cli.replay import ReplayOptions
     from mxwire.frames import FrameBatch
     from mxwire.replay.raw import Pace, Player, RawReplayResult
     from mxwire.wire.dialect import Dialect

@@ -16,7 +16,7 @@ from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, end_interrupted_line, note
 from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_overwriting
-from mxwire.cli.replay_options import ReplayOptions
+from mxwire.cli.replay import ReplayOptions
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.frames import FrameBatch

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from mxwire.analysis.table_columns import ColumnKind
     from mxwire.analysis.table_file import RecordTable
     from mxwire.campaign import Campaign
     from mxwire.protocol import Profile
@@ -352,20 +351,10 @@ def _played_plans(campaign: Campaign, scenarios: Sequence[Scenario], traced: boo
 
 # Tables
 
-_COLUMNS: Final[dict[str, ColumnKind]] = {
-    "seed": "UInt64",
-    "workload": "String",
-    "faults": "String",
-    "breach": "String",
-    "breach_text": "String",
-    "duration_ns": "Int64",
-    **dict.fromkeys(
-        ("messages", "delivered", "excused", "frames", "frames_lost", "incidents", "steps", "unchecked", "deviations"),
-        "UInt64",
-    ),
-    "digest": "String",
-    "command": "String",
-}
+_COLUMNS: Final = (
+    "seed:UInt64 workload faults breach breach_text duration_ns:Int64 messages:UInt64 delivered:UInt64 excused:UInt64 "
+    "frames:UInt64 frames_lost:UInt64 incidents:UInt64 steps:UInt64 unchecked:UInt64 deviations:UInt64 digest command"
+)
 """The columns of ``--to``: one row per run; ``breach`` is the first broken invariant, null if all held."""
 
 
