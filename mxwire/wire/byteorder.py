@@ -32,6 +32,7 @@ _WEAK: Final = 1
 _STRONG: Final = 4
 
 _PREFIXES: Final = (
+    # Both layouts, since dialects are detected only after the byte order, by which their hints are read.
     (PacketType.PULL, formats.PULL_MXOE, "src_magic", PULL_MAGIC_PREFIX),
     (PacketType.PULL, formats.PULL_OMX, "src_magic", PULL_MAGIC_PREFIX),
     (PacketType.PULL_REPLY, formats.PULL_REPLY, "dst_magic", PULL_MAGIC_PREFIX),
@@ -80,6 +81,7 @@ def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.in
         if packet_type not in present:
             continue
         place, network, swapped = judge(packet_type, packet_format, "length")
+        # A length that its type allows, but that exceeds the frame, was read in the wrong order.
         fits = np.minimum(maximum, room[place] - layout_of(packet_format).header_end)
         votes[place] += _STRONG * ((network <= fits).astype(np.int64) - (swapped <= fits))
     return votes
@@ -150,5 +152,6 @@ class ByteOrderDetector:
     @property
     def swapped(self) -> NDArray[np.bool_]:
         """By sender code: True where the sender's integers are swapped."""
+        # Of equal votes, network order is far more likely.
         swapped: NDArray[np.bool_] = self._swapped > self._network
         return swapped

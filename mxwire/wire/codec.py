@@ -82,6 +82,7 @@ class _Compiled:
         if self.payload is not None:
             end = wire_length if self.length_place is None else self.header_end + values[self.length_place]
             payload = frame[self.header_end : end]
+            # A copy, since a view would change with the buffer of the caller.
             values.append(payload if type(payload) is bytes else bytes(payload))
         return self.make(*values)
 
@@ -308,6 +309,7 @@ def _is_alternative(frame: bytes, packet_type: int, length: int) -> bool:
         return len(frame) > REPLY_FLAG and frame[REPLY_FLAG] != 0
     if len(frame) < ANNOUNCEMENT_LENGTH:
         return False
+    # A row of one, for the test that the batch path uses, so that both agree.
     row = np.frombuffer(frame, np.uint8, ANNOUNCEMENT_LENGTH).reshape(1, ANNOUNCEMENT_LENGTH)
     return bool(is_announcement(row, np.array([length]))[0])
 

@@ -53,6 +53,7 @@ class LayoutBlock:
         """A field as a contiguous unsigned integer array in host order, shape (n,)."""
         column = self._native.get(name)
         if column is None:
+            # Once, because most fields are read several times, and arithmetic in network order is slow.
             column = self._native[name] = self.view[name].astype(_native_types(self.layout)[name])
         return column
 

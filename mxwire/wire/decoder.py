@@ -107,6 +107,7 @@ class DecodedBatch:
         """The frames at ``places`` as a batch of their own."""
         located, assignment = self.located, self.assignment
         return DecodedBatch(
+            # Skipped frames were counted with the whole batch.
             Located(located.batch.select(places), located.rows[places], located.shift[places], located.vlan[places], 0),
             replace(
                 assignment,

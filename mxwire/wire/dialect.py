@@ -118,6 +118,7 @@ def omx(
         reply, blocks = (8192, 31) if generation == "N1" else (_old_reply_payload(frame_limit), 32)
     else:
         fragment = _fragment_payload(frame_limit)
+        # F rounded up to a power of two (wire format, 6.7).
         slot = 1 << (fragment - 1).bit_length()
         reply, blocks = frame_limit - PULL_REPLY_DATA_OFFSET, 32
     return Dialect(
@@ -159,6 +160,7 @@ def dialect_by_name(name: str) -> Dialect:
     family, colon, limit = name.strip().lower().partition(":")
     if family == "mxoe" and not colon:
         return MXOE
+    # Nine digits at most, since Python refuses to convert thousands of them.
     if family == "omx" and (limit.isascii() and limit.isdigit() and len(limit) <= 9 if colon else True):
         return omx(int(limit)) if colon else omx()
     raise MxwireError(f"no dialect {name!r}: use mxoe, omx (frame limit 9000) or omx:M, for example omx:1500")

@@ -149,6 +149,7 @@ def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -
         unusual = np.flatnonzero(_one_of(ethertype, TAG_TYPES))
     else:
         ethertype = np.zeros(len(batch), np.uint16)
+        # Cooked headers have other offsets, so that each frame must be aligned.
         unusual = np.arange(len(batch))
     vlan = np.empty((len(batch), 0), np.int32)
     if len(unusual):
@@ -214,6 +215,7 @@ def _unwrap(
         tagged = _one_of(types, TAG_TYPES)
         if not tagged.any():
             break
+        # The upper four bits are the priority and the drop eligibility.
         depths.append(np.where(tagged, _read(batch, which, end).astype(np.int32) & 0xFFF, -1))
         types = np.where(tagged, _read(batch, which, end + 2), types)
         end = np.where(tagged, end + TAG_LENGTH, end)

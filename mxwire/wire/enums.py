@@ -103,4 +103,5 @@ def sequence_text(number: int) -> str:
 def hostname_text(raw: bytes) -> str:
     """A host name up to its NUL, with unprintable bytes escaped."""
     text = raw.split(b"\0", 1)[0].decode("ascii", "backslashreplace")
+    # Hosts choose their names, and control characters would act on the terminal of the user.
     return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)

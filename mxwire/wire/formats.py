@@ -45,6 +45,7 @@ class Undefined(construct.Subconstruct):  # type: ignore[misc]
     def __init__(self, size: int) -> None:
         super().__init__(construct.Bytes(size))
         self.size = size
+        # Makes Construct accept a packet without a value for this field.
         self.flagbuildnone = True
 
     def _build(self, obj: Any, stream: Any, context: Any, path: Any) -> bytes:

@@ -34,6 +34,7 @@ def is_announcement(rows: NDArray[np.uint8], wire_length: NDArray[np.int64]) -> 
     """
     plausible: NDArray[np.bool_] = wire_length == ANNOUNCEMENT_LENGTH
     plausible &= ~rows[:, _PADDING].any(axis=1)
+    # An Ethernet address of 48 bits, in a field of 64.
     plausible &= ~rows[:, _NIC_ID : _NIC_ID + 2].any(axis=1)
     return plausible
 
