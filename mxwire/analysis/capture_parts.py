@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -139,7 +140,7 @@ class DividedCapture:
         with suppress(OSError):  # reading the capture reports it
             octets = max(octets, sum(Path(each).stat().st_size for each in files) // _MOST_RANGES)
         found = [ranges_of(each, octets) for each in files]
-        self._ranges = [*_flat(found)] if all(found) else []
+        self._ranges = [*chain.from_iterable(found)] if all(found) else []
 
     @property
     def ranges(self) -> int:
@@ -197,11 +198,6 @@ class DividedCapture:
             else:
                 pending = bytes_
         return found
-
-
-def _flat(ranges: Iterable[Sequence[ByteRange]]) -> Iterator[ByteRange]:
-    for each in ranges:
-        yield from each
 
 
 class RingPart(CaptureRing):

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.table_columns import ColumnKind, Table, record_columns
 from mxwire.analysis.table_file import RecordTable
 from mxwire.ethernet import mac_text
+from mxwire.texts import table_rows
 from mxwire.wire.numbers import NUMBER_MASK
 
 _Getter = Callable[[CapturedMessage, Mapping[int, str]], Any]
 
 
-def _of_message(name: str) -> _Getter:
-    return lambda message, _: getattr(message, name)
-
-
-def _via(*names: str) -> _Getter:
+def _attribute(path: str) -> _Getter:
     """Return a function for the value at a path of attributes; None if one of them is None."""
+    name, *names = path.split(".")
+    if not names:
+        return lambda message, _: getattr(message, name)
 
     def get(message: CapturedMessage, _: Mapping[int, str]) -> Any:
-        value: Any = message
-        for name in names:
-            value = getattr(value, name)
+        value = getattr(message, name)
+        for each in names:
             if value is None:
                 return None
+            value = getattr(value, each)
         return value
 
     return get
@@ -43,65 +43,26 @@ def frames_text(message: CapturedMessage, before: int = 0) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-_FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
-    "message": ("UInt64", _of_message("number")),
-    "conversation": ("UInt32", lambda message, _: message.flow.conversation.number),
-    "kind": ("String", _of_message("kind")),
-    "source": ("String", lambda message, _: _address(message.flow)),
-    "source_name": ("String", lambda message, names: names.get(message.flow.address)),
-    "source_endpoint": ("UInt8", lambda message, _: message.flow.endpoint),
-    "source_session": ("UInt32", lambda message, _: message.flow.back.session),
-    "destination": ("String", lambda message, _: _address(message.flow.back)),
-    "destination_name": ("String", lambda message, names: names.get(message.flow.back.address)),
-    "destination_endpoint": ("UInt8", lambda message, _: message.flow.back.endpoint),
-    "destination_session": ("UInt32", lambda message, _: message.flow.session),
-    "sequence": ("UInt16", lambda message, _: message.position & NUMBER_MASK if message.position >= 0 else None),
-    "length": ("UInt32", _of_message("length")),
-    "match": ("UInt64", _of_message("match")),
-    "start_ns": ("Int64", _of_message("first_ns")),
-    "complete_ns": ("Int64", _of_message("complete_ns")),
-    "end_ns": ("Int64", _of_message("end_ns")),
-    "last_ns": ("Int64", _of_message("last_ns")),
-    "sender": ("String", _of_message("sender")),
-    "receiver": ("String", _of_message("receiver")),
-    "half_seen": ("List(String)", lambda message, _: list(message.half_seen)),
-    "frame_count": ("UInt32", _of_message("frame_count")),
-    "frames": ("String", lambda message, _: frames_text(message)),
-    "transmissions": ("UInt32", _of_message("transmissions")),
-    "duplicates": ("UInt32", _of_message("duplicates")),
-    "fragments": ("UInt32", lambda message, _: message.fragments.bit_count() if message.kind == "MEDIUM" else None),
-    "bytes_seen": (
-        "UInt64",
-        lambda message, _: message.bytes_seen if message.pull is None else message.pull.ranges.total,
-    ),
-    "ack_ns": ("Int64", _via("ack", "time_ns")),
-    "ack_frame": ("UInt64", _via("ack", "frame")),
-    "ack_how": ("String", _via("ack", "how")),
-    "refused_ack_ns": ("Int64", _via("refused_ack", "time_ns")),
-    "refused_ack_frame": ("UInt64", _via("refused_ack", "frame")),
-    "nacks": ("UInt32", _of_message("nacks")),
-    "nack_ns": ("Int64", _via("nack", "time_ns")),
-    "nack_reason": ("String", _via("nack", "reason")),
-    "abandoned_ns": ("Int64", _of_message("abandoned_ns")),
-    "region": ("UInt32", _via("pull", "region")),
-    "region_counter": ("UInt8", _via("pull", "counter")),
-    "requested": ("UInt32", _via("pull", "requested")),
-    "pulls": ("UInt32", _via("pull", "pulls")),
-    "re_requests": ("UInt32", _via("pull", "re_requests")),
-    "duplicate_pulls": ("UInt32", _via("pull", "duplicate_pulls")),
-    "replies": ("UInt32", _via("pull", "replies")),
-    "repeated_replies": ("UInt32", _via("pull", "repeated_replies")),
-    "duplicate_replies": ("UInt32", _via("pull", "duplicate_replies")),
-    "pull_nacks": ("UInt32", _via("pull", "nacks")),
-    "pull_nack_reason": ("String", _via("pull", "refusal", "reason")),
-    "first_pull_ns": ("Int64", _via("pull", "first_pull_ns")),
-    "last_reply_ns": ("Int64", _via("pull", "last_reply_ns")),
-    "notify_ns": ("Int64", _via("pull", "notice", "first_ns")),
-    "notify_frame": ("UInt64", _via("pull", "notice", "frame")),
-    "notify_length": ("UInt32", _via("pull", "notice", "total_length")),
-    "notify_transmissions": ("UInt32", _via("pull", "notice", "transmissions")),
-    "notify_ack_ns": ("Int64", _via("pull", "notice", "ack", "time_ns")),
+_COMPUTED: Final[Mapping[str, _Getter]] = {
+    "source": lambda message, _: _address(message.flow),
+    "source_name": lambda message, names: names.get(message.flow.address),
+    "destination": lambda message, _: _address(message.flow.back),
+    "destination_name": lambda message, names: names.get(message.flow.back.address),
+    "sequence": lambda message, _: message.position & NUMBER_MASK if message.position >= 0 else None,
+    "half_seen": lambda message, _: list(message.half_seen),
+    "frames": lambda message, _: frames_text(message),
+    "fragments": lambda message, _: message.fragments.bit_count() if message.kind == "MEDIUM" else None,
+    "bytes_seen": lambda message, _: message.bytes_seen if message.pull is None else message.pull.ranges.total,
 }
+
+
+def _read_fields() -> Iterator[tuple[str, tuple[ColumnKind, _Getter]]]:
+    for _, (name, kind, path) in table_rows(__file__, "message_fields.md"):
+        yield name, (_KINDS[kind], _COMPUTED[name] if name in _COMPUTED else _attribute(path))
+
+
+_KINDS: Final[dict[str, ColumnKind]] = {each: each for each in get_args(ColumnKind)}
+_FIELDS: Final = dict(_read_fields())
 _FRAME_NUMBERS: Final = ("ack_frame", "refused_ack_frame", "notify_frame")
 _FILE: Final[dict[str, ColumnKind]] = {"file": "String"}
 MESSAGE_KINDS: Final = _FILE | {name: kind for name, (kind, _) in _FIELDS.items()}

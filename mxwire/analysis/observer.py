@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage, Follower
+from mxwire.analysis.conversations.frame_marks import DUPLICATE, RE_REQUEST, RETRANSMISSION
 from mxwire.analysis.conversations.state import LINGER_NS
 from mxwire.analysis.diagnosis import Examination, Finding
 from mxwire.analysis.diagnosis.finding import SEVERITIES, Party
@@ -46,8 +47,7 @@ from mxwire.analysis.diagnosis.traffic import is_group
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.follow_budget import SHARE, SLOT_NS, FollowBudget
 from mxwire.analysis.host_names import HostNames
-from mxwire.analysis.marks import flag_bit
-from mxwire.analysis.pair_counters import COLUMN, OTHERS, Pair, PairCounters, RateWindow
+from mxwire.analysis.pair_counters import OTHERS, Pair, PairCounter, PairCounters, RateWindow, pair_of
 from mxwire.analysis.selection import FrameSelector, Selection
 from mxwire.analysis.snapshot import (
     ConversationSnapshot,
@@ -86,14 +86,13 @@ DURATION_BOUNDS_NS: Final = tuple(
 )  # 1 µs to 5 s, the range of round trips and of retransmissions
 LENGTH_BOUNDS: Final = tuple(1 << power for power in range(3, 31, 3))
 _EVENTS: Final = {
-    each: flag_bit(name)
-    for each, name in (
-        ("retransmissions", "retransmission"),
-        ("re_requests", "re_request"),
-        ("duplicates", "duplicate"),
-    )
+    PairCounter.RETRANSMISSIONS: RETRANSMISSION,
+    PairCounter.RE_REQUESTS: RE_REQUEST,
+    PairCounter.DUPLICATES: DUPLICATE,
 }
 """Counters of frames with a mark, with the bit of each."""
+_OF_FOLLOWED: Final = [(each, each.name.lower()) for each in PairCounter if each >= PairCounter.FOLLOWED]
+"""Counters that are attributes of :class:`PairRates`, with their names."""
 _FAILED: Final = frozenset({"truncated", "failed", "nacked", "abandoned"})
 _HIDDEN: Final = "capture-frames-cut"
 """Finding that is not reported, because observers capture only the headers."""
@@ -280,11 +279,11 @@ class TrafficObserver:
         self._take(self._examination.observe(decoded))
         follower = self._follower
         flags = follower.take_marks(decoded).flags
-        self.counters.add("followed", rows)
+        self.counters.add(PairCounter.FOLLOWED, rows)
         self._followed_ns = self.now_ns
         if flags.any():
-            for name, bit in _EVENTS.items():
-                self.counters.add(name, rows[flags & bit != 0])
+            for counter, bit in _EVENTS.items():
+                self.counters.add(counter, rows[flags & bit != 0])
         budget.spend(started, rows)
 
     def _take(self, messages: Iterable[CapturedMessage]) -> None:
@@ -297,10 +296,10 @@ class TrafficObserver:
             row = self.counters.row(flow.address, flow.back.address)
             kind, outcome = message.kind, message.sender
             length = message.length or 0
-            values[row, _MESSAGES] += 1
-            values[row, _MESSAGE_BYTES] += length
+            values[row, PairCounter.MESSAGES] += 1
+            values[row, PairCounter.MESSAGE_BYTES] += length
             if outcome in _FAILED:
-                values[row, _FAILURES] += 1
+                values[row, PairCounter.FAILED] += 1
             self.outcomes[kind, outcome] += 1
             if kind not in self.durations:
                 self.durations[kind] = MessageHistogram(DURATION_BOUNDS_NS)
@@ -359,8 +358,8 @@ class TrafficObserver:
             skipped=self.skipped + self.decoder.skipped,
             dropped=self.dropped,
             starved_ns=sum(end - start for start, end in self._starved),
-            followed=int(self.counters.values[:, _FOLLOWED].sum()),
-            followed_share=float(since[:, _FOLLOWED].sum() / recent) if recent else 1.0,
+            followed=int(self.counters.values[:, PairCounter.FOLLOWED].sum()),
+            followed_share=float(since[:, PairCounter.FOLLOWED].sum() / recent) if recent else 1.0,
             pairs=pairs,
             hosts=self._hosts(pairs),
             others=int(self.counters.values[OTHERS, :2].sum()),
@@ -397,8 +396,10 @@ class TrafficObserver:
                 continue
             frames = recent[0] + recent[1]
             # Only followed frames yield messages.
-            scale = per_second * frames / recent[_FOLLOWED] if recent[_FOLLOWED] else None
+            scale = per_second * frames / recent[PairCounter.FOLLOWED] if recent[PairCounter.FOLLOWED] else None
             known = scale if scale is not None else (0.0 if not frames else None)
+            repeated = recent[PairCounter.RETRANSMISSIONS] + recent[PairCounter.RE_REQUESTS]
+            totals = {name: total[counter] for counter, name in _OF_FOLLOWED}
             first = oldest.get(pair)
             pairs.append(
                 PairRates(
@@ -407,17 +408,9 @@ class TrafficObserver:
                     back=DirectionRates(total[1], total[3], recent[1] * per_second, recent[3] * per_second),
                     dialect=counters.dialect_names[dialects[row]],
                     last_ns=last[row],
-                    followed=total[_FOLLOWED],
-                    messages=total[_MESSAGES],
-                    message_bytes=total[_MESSAGE_BYTES],
-                    failed=total[_FAILURES],
-                    retransmissions=total[_RETRANSMISSIONS],
-                    re_requests=total[_RE_REQUESTS],
-                    duplicates=total[_DUPLICATES],
-                    message_rate=None if known is None else recent[_MESSAGES] * known,
-                    retransmit_rate=None
-                    if known is None
-                    else (recent[_RETRANSMISSIONS] + recent[_RE_REQUESTS]) * known,
+                    **totals,
+                    message_rate=None if known is None else recent[PairCounter.MESSAGES] * known,
+                    retransmit_rate=None if known is None else repeated * known,
                     in_flight=waiting.get(pair, 0) if self._budget.selects(row) else None,
                     oldest_ns=None if first is None else max(0, now - first),
                 )
@@ -470,8 +463,7 @@ def _unfinished(messages: Collection[CapturedMessage]) -> tuple[dict[Pair, int],
     count: dict[Pair, int] = {}
     oldest: dict[Pair, int] = {}
     for message in messages:
-        one, other = message.flow.address, message.flow.back.address
-        pair = (one, other) if one <= other else (other, one)
+        pair = pair_of(message.flow.address, message.flow.back.address)
         count[pair] = count.get(pair, 0) + 1
         if message.first_ns < oldest.get(pair, 1 << 63):
             oldest[pair] = message.first_ns
@@ -483,12 +475,3 @@ def _nack_name(value: int) -> str:
         return NackType(value).name
     except ValueError:
         return "other"
-
-
-_MESSAGES: Final = COLUMN["messages"]
-_MESSAGE_BYTES: Final = COLUMN["message_bytes"]
-_FAILURES: Final = COLUMN["failed"]
-_FOLLOWED: Final = COLUMN["followed"]
-_RETRANSMISSIONS: Final = COLUMN["retransmissions"]
-_RE_REQUESTS: Final = COLUMN["re_requests"]
-_DUPLICATES: Final = COLUMN["duplicates"]

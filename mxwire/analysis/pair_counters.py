@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -10,22 +11,24 @@ from numpy.typing import NDArray
 from mxwire.units import SECOND
 from mxwire.wire.decoder import DecodedBatch
 
-COUNTERS: Final = (
-    "frames_forward",
-    "frames_back",
-    "bytes_forward",
-    "bytes_back",
-    "followed",
-    "messages",
-    "message_bytes",
-    "failed",
-    "retransmissions",
-    "re_requests",
-    "duplicates",
-)
-"""The columns. ``forward`` is from the host with the lower address to the other; ``followed`` are the frames whose
-messages were followed, to which the columns after it belong."""
-COLUMN: Final = {name: place for place, name in enumerate(COUNTERS)}
+
+class PairCounter(IntEnum):
+    """The columns. The first host is the one with the lower address; the columns after ``FOLLOWED``, the number of
+    frames whose messages were followed, count these frames only."""
+
+    FRAMES_FORWARD = 0
+    FRAMES_BACK = 1
+    BYTES_FORWARD = 2
+    BYTES_BACK = 3
+    FOLLOWED = 4
+    MESSAGES = 5
+    MESSAGE_BYTES = 6
+    FAILED = 7
+    RETRANSMISSIONS = 8
+    RE_REQUESTS = 9
+    DUPLICATES = 10
+
+
 OTHERS: Final = 0
 """The row shared by all pairs without a row of their own."""
 IDLE_NS: Final = 10 * SECOND
@@ -37,6 +40,11 @@ Pair = tuple[int, int]
 """The Ethernet addresses of two hosts, the lower one first."""
 
 
+def pair_of(one: int, other: int) -> Pair:
+    """Return the pair of two hosts."""
+    return (one, other) if one <= other else (other, one)
+
+
 class PairCounters:
     """Counters of at most ``most`` pairs of hosts, and of all others together.
 
@@ -45,7 +53,7 @@ class PairCounters:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.values = np.zeros((1, len(COUNTERS)), np.int64)
+        self.values = np.zeros((1, len(PairCounter)), np.int64)
         """One row per pair and one column per counter; a row that is reused starts from 0."""
         self.first_ns = np.zeros(1, np.int64)
         self.last_ns = np.zeros(1, np.int64)
@@ -90,17 +98,17 @@ class PairCounters:
             chosen = rows[mask]
             self.values[:, place] += np.bincount(chosen, minlength=size)
             octets = np.bincount(chosen, located.wire_length[mask], size)
-            self.values[:, COLUMN["bytes_forward"] + place] += octets.astype(np.int64)
+            self.values[:, PairCounter.BYTES_FORWARD + place] += octets.astype(np.int64)
 
-    def add(self, counter: str, rows: NDArray[np.intp]) -> None:
+    def add(self, counter: PairCounter, rows: NDArray[np.intp]) -> None:
         """Add 1 to a counter for each of ``rows``, which may repeat."""
         if len(rows):
             counts = np.bincount(rows, minlength=len(self.values))
-            self.values[:, COLUMN[counter]] += counts
+            self.values[:, counter] += counts
 
     def row(self, one: int, other: int) -> int:
         """Return the row of two hosts, given by their addresses."""
-        return self.rows.get((one, other) if one <= other else (other, one), OTHERS)
+        return self.rows.get(pair_of(one, other), OTHERS)
 
     def _dialect(self, name: str) -> int:
         if name not in self.dialect_names:
@@ -110,8 +118,7 @@ class PairCounters:
     def _row(self, codes: int, now_ns: int, keys: list[int]) -> int:
         row = self._by_codes.get(codes)
         if row is None:
-            one, other = keys[codes >> _HOST_BITS], keys[codes & (1 << _HOST_BITS) - 1]
-            pair = (one, other) if one <= other else (other, one)
+            pair = pair_of(keys[codes >> _HOST_BITS], keys[codes & (1 << _HOST_BITS) - 1])
             row = self.rows.get(pair)
             if row is None:
                 row = self._new(pair, now_ns)
@@ -138,7 +145,7 @@ class PairCounters:
     def _grow(self) -> None:
         # 64 rows at first, since most networks have fewer pairs.
         size = min(2 * len(self.values) + 62, self.most + 1)
-        self.values = np.concatenate([self.values, np.zeros((size - len(self.values), len(COUNTERS)), np.int64)])
+        self.values = np.concatenate([self.values, np.zeros((size - len(self.values), len(PairCounter)), np.int64)])
         for name in ("first_ns", "last_ns", "dialects"):
             former = getattr(self, name)
             setattr(self, name, np.concatenate([former, np.zeros(size - len(former), former.dtype)]))
@@ -171,7 +178,7 @@ class RateWindow:
 
     def begin(self, first_ns: int) -> None:
         """Begin with counters of 0 at the time ``first_ns``."""
-        self._copies = [(first_ns, np.zeros((0, len(COUNTERS)), np.int64), np.zeros(0, np.int64))]
+        self._copies = [(first_ns, np.zeros((0, len(PairCounter)), np.int64), np.zeros(0, np.int64))]
 
     def difference(self, counters: PairCounters, now_ns: int) -> tuple[NDArray[np.int64], float]:
         """Return the counters since about the beginning of the window, and the seconds since then.

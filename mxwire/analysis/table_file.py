@@ -53,7 +53,9 @@ def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
 
     kinds = table.collect_schema()
     lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List)]
-    texts = [name for name, kind in kinds.items() if getattr(kind, "inner", kind) in _text_kinds()]
+    texts = [
+        name for name, kind in kinds.items() if getattr(kind, "inner", kind) in (pl.String, pl.Categorical, pl.Enum)
+    ]
     joined = table.with_columns(
         pl.col(name).cast(pl.List(pl.String)).list.join(_JOINT.get(name, " ")) for name in lists
     )
@@ -64,12 +66,6 @@ def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
         .alias(name)
         for name in texts
     )
-
-
-def _text_kinds() -> tuple[type[pl.DataType], ...]:
-    import polars as pl
-
-    return (pl.String, pl.Categorical, pl.Enum)
 
 
 _SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], object]]] = {

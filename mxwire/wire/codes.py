@@ -1,8 +1,9 @@
-"""Numbering of 64-bit keys (addresses, pairs of hosts) by small codes, in order of appearance."""
+"""Numbering of 64-bit keys (addresses, pairs of hosts) by small codes, in order of appearance; groups of equal ones."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +50,14 @@ class CodeTable:
         if not len(self._sorted):
             return np.zeros(len(keys), np.intp), np.zeros(len(keys), np.bool_)
         place = np.searchsorted(self._sorted, keys)
+        # The place after the last key is not valid; the key differs at any other as well.
         place[place == len(self._sorted)] = 0
         known: NDArray[np.bool_] = self._sorted[place] == keys
         return place, known
 
     def _add(self, keys: NDArray[np.uint64]) -> None:
         fresh, first = np.unique(keys, return_index=True)
+        # In order of appearance: codes must not depend on how a capture is cut into batches.
         fresh = fresh[np.argsort(first)][: LIMIT - len(self.keys)]
         codes = np.arange(len(self.keys), len(self.keys) + len(fresh))
         self.keys += fresh.tolist()
@@ -64,3 +67,16 @@ class CodeTable:
         order = np.argsort(merged)
         self._sorted = merged[order]
         self._codes = np.concatenate([self._codes, codes])[order]
+
+
+def groups_of(key: NDArray[np.signedinteger[Any]]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each distinct value of an array with its places, ascending."""
+    if not len(key):
+        return
+    if (key == key[0]).all():
+        yield int(key[0]), np.arange(len(key))
+        return
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order])) + 1
+    for members in np.split(order, starts):
+        yield int(key[members[0]]), members

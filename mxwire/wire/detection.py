@@ -47,7 +47,7 @@ megabytes of a capture before it decodes their first frame. Only pairs with new 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
@@ -56,7 +56,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.wire.byteorder import PULL_MAGIC_PREFIX, ByteOrderDetector
-from mxwire.wire.codes import CodeTable
+from mxwire.wire.codes import CodeTable, groups_of
 from mxwire.wire.dialect import (
     DEFAULT_FRAME_LIMIT,
     LARGEST_FRAME_LIMIT,
@@ -175,6 +175,7 @@ class _PairEvidence:
             weight[family] += hint.strength * count[hint]
             if count[hint]:
                 strongest[family] = max(strongest[family], hint.strength)
+        # Of equal weights, the first: mxoe, as for a pair without any evidence.
         family = max(weight, key=lambda each: weight[each])
         confidence = strongest[family] * weight[family] / sum(weight.values())
         return (MXOE if family == "mxoe" else self._omx(generation)), confidence
@@ -308,6 +309,7 @@ class Detector:
     def detections(self) -> list[Detection]:
         """The detection for every pair of hosts, in order of appearance."""
         detections = []
+        # Not the code that all pairs beyond the limit share.
         for code, key in enumerate(self._pairs.keys[: CodeTable.others]):
             pair = self._evidence.get(code, _NO_EVIDENCE)
             dialect, confidence = pair.dialect()
@@ -371,6 +373,7 @@ class Detector:
             if self._known is not None:
                 which = [self._known.which.get(self._hosts_of(each), -1) for each in self._pairs.keys[-missing:]]
             found = np.array(which, np.intp)
+            # Undetermined pairs are decoded as mxoe, which is the first of the dialects.
             self._which = np.concatenate([self._which, np.maximum(found, 0)])
             self._decided = np.concatenate([self._decided, found >= 0])
         for code in self._changed:
@@ -462,20 +465,17 @@ class Detector:
     ) -> None:
         """Count the frames of ``mask`` as evidence for their pairs."""
         chosen = place[mask]
-        if not len(chosen):
-            return
-        for code, members in _by_pair(pair[chosen]):
+        for code, members in groups_of(pair[chosen]):
             known = self._pair(code)
             known.counts[hint] += len(members)
             number = int(located.batch.number[chosen[members[0]]])
+            # Frames of little-endian senders are collected after all others of the batch.
             known.first[hint] = min(number, known.first.get(hint, number))
 
     def _measure(self, pair: NDArray[np.intp], values: NDArray[np.int64], mask: NDArray[np.bool_], name: str) -> None:
         """Update the maximum of the attribute ``name`` of each pair by the values of ``mask``."""
         chosen = values[mask]
-        if not len(chosen):
-            return
-        for code, members in _by_pair(pair[mask]):
+        for code, members in groups_of(pair[mask]):
             known = self._pair(code)
             setattr(known, name, max(getattr(known, name), int(chosen[members].max())))
 
@@ -483,17 +483,6 @@ class Detector:
         """The evidence on a pair, for modification."""
         self._changed.add(code)
         return self._evidence.setdefault(code, _PairEvidence())
-
-
-def _by_pair(codes: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Group ``codes``, of which there is at least one: each code with its places, in order."""
-    if (codes == codes[0]).all():
-        yield int(codes[0]), np.arange(len(codes))
-        return
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    for members in np.split(order, starts[1:]):
-        yield int(codes[members[0]]), members
 
 
 def _read(located: Located, place: NDArray[np.intp], swapped: bool, packet_format: PacketFormat) -> NDArray[np.void]:

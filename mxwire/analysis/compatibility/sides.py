@@ -14,9 +14,9 @@ from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.verification import Verification
 from mxwire.rules import Violation
+from mxwire.wire.codes import groups_of
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.detection import Detection, Detector
-from mxwire.wire.encapsulation import Located
 from mxwire.wire.enums import PacketType
 from mxwire.wire.layout import TYPE_OFFSET
 
@@ -158,7 +158,7 @@ class Sides:
         ethertypes = rows[:, _ETHERTYPE].astype(np.int64) << 8 | rows[:, _ETHERTYPE + 1]
         numbers = located.batch.number
         lengths = located.wire_length
-        for address, places in _by_sender(located):
+        for address, places in groups_of(located.source.astype(np.int64)):
             host = self._hosts[address]
             host.frames += len(places)
             longest = places[int(lengths[places].argmax())]
@@ -170,11 +170,11 @@ class Sides:
             host.queries = _more(host.queries, numbers[places[types[places] == PacketType.HOST_QUERY]])
 
     def _mediums(self, decoded: DecodedBatch) -> None:
-        numbers = decoded.batch.number
+        numbers, source = decoded.batch.number, decoded.located.source.astype(np.int64)
         for block in decoded.columns.blocks:
             if "frag_pipeline" not in block.names:
                 continue
-            for address, places in _by_sender(decoded.located, block.place):
+            for address, places in groups_of(source[block.place]):
                 host = self._hosts[address]
                 values = block["frag_pipeline"][places]
                 for value in np.unique(values).tolist():
@@ -183,11 +183,11 @@ class Sides:
                     host.pipelines[int(value)] = first, count + len(which)
 
     def _regions(self, decoded: DecodedBatch) -> None:
-        numbers = decoded.batch.number
+        numbers, source = decoded.batch.number, decoded.located.source.astype(np.int64)
         for block in decoded.columns.blocks:
             if block.layout.name != "rndv":
                 continue
-            for address, places in _by_sender(decoded.located, block.place):
+            for address, places in groups_of(source[block.place]):
                 host = self._hosts[address]
                 values = block["pulled_rdma_offset"][places]
                 nonzero = np.flatnonzero(values)
@@ -224,13 +224,6 @@ class Sides:
 def _more(known: tuple[int, int], numbers: np.ndarray) -> tuple[int, int]:
     count, first = known
     return count + len(numbers), first or (int(numbers[0]) if len(numbers) else 0)
-
-
-def _by_sender(located: Located, places: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each sender with the places of its frames, restricted to ``places`` if given."""
-    source = located.source if places is None else located.source[places]
-    for address in np.unique(source).tolist():
-        yield int(address), np.flatnonzero(source == address)
 
 
 def _facts(host: _SideHost, shown: HostEvidence, detection: Detection | None) -> Iterator[Fact]:

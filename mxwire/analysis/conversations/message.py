@@ -153,6 +153,11 @@ class MessagePull:
         return self.pulls - self.re_requests - self.duplicate_pulls
 
     @property
+    def timed_out(self) -> list[Repeat]:
+        """The re-requests by the timer of 1000 ms (R-PUL-08): until it expired the transfer was stalled."""
+        return [each for each in self.requests if each.cause == "timer"]
+
+    @property
     def is_withdrawn(self) -> bool:
         """True if its sender reported, before any other outcome, that it no longer holds the message."""
         refusal, notice = self.refusal, self.notice

@@ -26,44 +26,23 @@ DirectionKey = tuple[int, int]
 """Address and endpoint of the sender and endpoint of the receiver, packed into one number; address of the receiver."""
 
 MATCH: Final = "match"
+_NUMBERED: Final = ("lib_seqnum", "lib_piggyack", "session")
+_CONNECT: Final = ("target_recv_seqnum_start", "connect_seqnum")
+_REGION: Final = ("pulled_rdma_id", "pulled_rdma_seqnum")
+_HANDLE: Final = ("src_pull_handle", "src_magic")
+_BLOCK: Final = ("first_frame_offset", "block_length", "frame_index")
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "tiny": ("lib_seqnum", "lib_piggyack", "session", "length", MATCH),
-    "small": ("lib_seqnum", "lib_piggyack", "session", "length", MATCH),
-    "medium": ("lib_seqnum", "lib_piggyack", "session", "length", MATCH, "frag_seqnum", "frag_length"),
-    "rndv": (
-        "lib_seqnum",
-        "lib_piggyack",
-        "session",
-        "msg_length",
-        MATCH,
-        "pulled_rdma_id",
-        "pulled_rdma_seqnum",
-        "pulled_rdma_offset",
-    ),
-    "notify": ("lib_seqnum", "lib_piggyack", "session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum"),
+    "tiny": (*_NUMBERED, "length", MATCH),
+    "small": (*_NUMBERED, "length", MATCH),
+    "medium": (*_NUMBERED, "length", MATCH, "frag_seqnum", "frag_length"),
+    "rndv": (*_NUMBERED, "msg_length", MATCH, *_REGION, "pulled_rdma_offset"),
+    "notify": (*_NUMBERED, "total_length", *_REGION),
     "truc": ("session", "liback.type", "length", "liback.session_id", "liback.lib_seqnum"),
-    "pull": (
-        "session",
-        "total_length",
-        "pulled_rdma_id",
-        "pulled_rdma_seqnum",
-        "pulled_rdma_offset",
-        "src_pull_handle",
-        "src_magic",
-        "first_frame_offset",
-        "block_length",
-        "frame_index",
-    ),
-    "connect_request": ("src_session_id", "app_key", "target_recv_seqnum_start", "connect_seqnum"),
-    "connect_reply": (
-        "src_session_id",
-        "target_session_id",
-        "target_recv_seqnum_start",
-        "connect_seqnum",
-        "connect_status_code",
-    ),
+    "pull": ("session", "total_length", *_REGION, "pulled_rdma_offset", *_HANDLE, *_BLOCK),
+    "connect_request": ("src_session_id", "app_key", *_CONNECT),
+    "connect_reply": ("src_session_id", "target_session_id", *_CONNECT, "connect_status_code"),
     "nack_lib": ("nack_type", "lib_seqnum"),
-    "nack_mcp": ("nack_type", "src_pull_handle", "src_magic"),
+    "nack_mcp": ("nack_type", *_HANDLE),
     "host_reply": (),
 }
 """Fields that the trackers need, by layout."""

@@ -15,8 +15,9 @@ from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
 from mxwire.analysis.diagnosis.libraries import EndpointRoute, Libraries, direction_at, direction_key
 from mxwire.analysis.diagnosis.message_order import MessageOrder
 from mxwire.analysis.diagnosis.sequence import Sequences
-from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
+from mxwire.analysis.diagnosis.traffic import Traffic
 from mxwire.analysis.first_keys import FirstKeys
+from mxwire.wire.codes import groups_of
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.detection import Detection, Detector
 from mxwire.wire.dialect import Dialect

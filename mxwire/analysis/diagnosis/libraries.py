@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.diagnosis.traffic import groups_of, pair_at, pair_key, pairs_of
+from mxwire.analysis.diagnosis.traffic import pair_at, pair_key, pairs_of
 from mxwire.analysis.first_keys import FirstKeys
+from mxwire.wire.codes import groups_of
 from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import BROADCAST
-from mxwire.wire.codes import LIMIT
+from mxwire.wire.codes import LIMIT, groups_of
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 
@@ -125,8 +125,6 @@ def is_group(address: int) -> bool:
 
 def pairs_of(source: NDArray[np.intp], destination: NDArray[np.intp]) -> Iterator[tuple[int, int, NDArray[np.intp]]]:
     """Yield each pair of codes with its places, ascending; arrays of shape (n,)."""
-    if not len(source):
-        return
     for value, members in groups_of(pair_key(source, destination)):
         yield *pair_at(value), members
 
@@ -140,16 +138,3 @@ def pair_key(source: NDArray[np.intp], destination: NDArray[np.intp]) -> NDArray
 def pair_at(key: int) -> tuple[int, int]:
     """Return the codes of the two hosts in a :func:`pair_key`."""
     return key >> _HOST_BITS, key & (1 << _HOST_BITS) - 1
-
-
-def groups_of(key: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Yield each distinct value of an array with its places, ascending."""
-    if not len(key):
-        return
-    if (key == key[0]).all():
-        yield int(key[0]), np.arange(len(key))
-        return
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.diff(key[order])) + 1
-    for members in np.split(order, starts):
-        yield int(key[members[0]]), members

@@ -140,7 +140,10 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
     from_second = _without_strays(-y, from_second)
     if not from_first.any() or not from_second.any():
         return _one_way(x, y, slope, base, ahead, sides)
-    later, earlier = _lower(x[from_first], y[from_first]), _extreme(x[from_second], y[from_second], np.maximum)
+    later, earlier = (
+        _extreme(x[from_first], y[from_first], np.minimum),
+        _extreme(x[from_second], y[from_second], np.maximum),
+    )
     drift, width, seen = _drift(later, earlier, -slope)
     low, high = _bounds(later, earlier, drift)
     clock = Clock(base, ahead + round((low + high) / 2), slope + drift)
@@ -226,11 +229,6 @@ def _one_way(
     rest = y if seen else y + slope * x
     clock = Clock(base, ahead + round(float(rest.min())), slope if seen else 0.0)
     return Alignment(clock, len(x), sides, None, DRIFT_KNOWN, seen, 0)
-
-
-def _lower(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
-    """Return the lowest points, a bounded number."""
-    return _extreme(x, y, np.minimum)
 
 
 def _extreme(x: NDArray[np.float64], y: NDArray[np.float64], best: np.ufunc) -> Points:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.conversations.message import Kind
 from mxwire.analysis.conversations.message_rows import LIBACK, OPEN, ROW, MessageGroup
-from mxwire.analysis.diagnosis.traffic import groups_of
+from mxwire.wire.codes import groups_of
 
 _Key = TypeVar("_Key", bound=Hashable)
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -25,12 +25,13 @@ import numpy as np
 from mxwire.analysis.conversations import Conversation
 from mxwire.analysis.conversations.frame_marks import DUPLICATE, NACK, RE_REQUEST, RETRANSMISSION, FrameMarks
 from mxwire.analysis.diagnosis.finding import Party
-from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
+from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.timing.line import RateLine
 from mxwire.analysis.timing.measured_messages import UNKNOWN, MeasuredMessages
 from mxwire.analysis.timing.samples import Samples
 from mxwire.units import SECOND
+from mxwire.wire.codes import groups_of
 from mxwire.wire.decoder import DecodedBatch
 
 PAIRS: Final = 4096

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.conversations.message import Refusal, Repeat
+from mxwire.analysis.conversations.message import Refusal
 from mxwire.analysis.diagnosis.facts import Facts, direction_of, named, sender_of
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
@@ -83,8 +83,9 @@ class ZombieExaminer(Examiner):
                 text = f"{puller} reported that it is closed, and then sent {count_of(len(later), 'PULL')}"
                 shown.append(evidence(text, [frame, *later], time_ns, "sign"))
                 break
-        served = [each for each in pull.requests if each.cause == "timer" and not each.missing]
-        if _most_of_one_block(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
+        served = [each for each in pull.timed_out if not each.missing]
+        most = max(Counter(each.end for each in served).values(), default=0)
+        if most >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
             text = f"{count_of(len(served), 'PULL')} for blocks that had arrived completely"
             shown.append(evidence(text, [each.frame for each in served], served[0].time_ns, "sign"))
         elif _is_left_over(message, facts):
@@ -120,11 +121,6 @@ def _is_left_over(message: CapturedMessage, facts: Facts) -> bool:
         return False
     lasting = message.last_ns - pull.first_pull_ns >= _TIMERS * PULL_TIMER
     return lasting and not facts.libraries.spoke(direction_of(message.flow.back))
-
-
-def _most_of_one_block(requests: list[Repeat]) -> int:
-    """Return how often the block that was requested most often was requested."""
-    return max(Counter(each.end for each in requests).values(), default=0)
 
 
 STOPPED: Final = Diagnosis("pull-stopped", "processes")

@@ -14,9 +14,9 @@ from mxwire.analysis.conversations import CapturedMessage, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, connects_of, ends, named, sender_of
 from mxwire.analysis.diagnosis.finding import KEPT, Finding, Observations, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
+from mxwire.wire.codes import groups_of
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import ENDPOINT_MAXIMUM

@@ -13,11 +13,11 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import KEPT, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import UnansweredQueries, unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
+from mxwire.wire.codes import groups_of
 from mxwire.wire.encapsulation import HEADER_LENGTH, ROW, TAG_TYPES, Located, locate
 from mxwire.wire.enums import PacketType, TrucType
 from mxwire.wire.formats import CONNECT_REQUEST, HOST_QUERY, PULL_MXOE, PULL_OMX, PULL_REPLY, RNDV, TRUC, PacketFormat

@@ -161,7 +161,7 @@ def _is_pull_lost(message: CapturedMessage, reordered: bool) -> bool:
     if ``reordered`` replies explain the request.
     """
     pull = message.pulled
-    if missing_replies(pull) or _timers(pull):
+    if missing_replies(pull) or pull.timed_out:
         return True
     return not reordered and not all(each.explained for each in pull.requests)
 
@@ -186,7 +186,7 @@ def _lost_finding(
     overdue = sum(any(again.after_ns > SILENCE_NS for again in each.resends) for each in lost)
     shown = weighed(shown, "sign" if overdue else "hint", overdue)
     # If all requests are early and every reply passed, reordering beyond the capture point is just as likely.
-    missed = sum(missing_replies(pull) + _timers(pull) for each in pulled if (pull := each.pull) is not None)
+    missed = sum(missing_replies(pull) + len(pull.timed_out) for each in pulled if (pull := each.pull) is not None)
     blocks = [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     shown += weighed(blocks, "sign" if missed else "hint", missed)
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
@@ -194,16 +194,11 @@ def _lost_finding(
     if share is not None and share.lost:
         summary += f"; at least {share.lost} of {share.sent} frames lost ({share.percent:.2g}%)"
     waits = [wait for each in lost for wait in _waits(each.resends)]
-    waits += [wait for each in pulled if each.pull is not None for wait in _waits(_by_timer(each.pull.requests))]
+    waits += [wait for each in pulled if each.pull is not None for wait in _waits(each.pull.timed_out)]
     repeated = sum(each.repeated_frames for each in lost)
     repeated += sum(each.pull.repeated_replies for each in pulled if each.pull is not None)
     parties = Party(pair[0]), Party(pair[1])
     return LOST.found(parties, summary, shown, stalled_ns=standstill(waits), frames=repeated)
-
-
-def _by_timer(requests: Iterable[Repeat]) -> list[Repeat]:
-    """Return the requests caused by the timer of 1000 ms (R-PUL-08): until it expired the transfer was stalled."""
-    return [each for each in requests if each.cause == "timer"]
 
 
 def _waits(repeats: Iterable[Repeat]) -> list[tuple[int, int]]:
@@ -214,10 +209,6 @@ def _waits(repeats: Iterable[Repeat]) -> list[tuple[int, int]]:
 def _at_least(number: int, kept: int) -> str:
     """Return the words to print before a count, which is only a lower bound once it reaches ``kept``."""
     return "at least " if number >= kept else ""
-
-
-def _timers(pull: MessagePull) -> int:
-    return sum(each.cause == "timer" for each in pull.requests)
 
 
 def _unexplained(pull: MessagePull) -> int:
@@ -250,5 +241,8 @@ def _burst_finding(pair: Pair, bursts: list[tuple[CapturedMessage, Repeat]], dia
     ]
     times = _at_least(len(bursts), _KEPT_OF_RECENT) + count_of(len(bursts), "time")
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {times}"
-    parties, stalled = (Party(pair[0]), Party(pair[1])), standstill(_waits(_by_timer(each for _, each in bursts)))
+    parties, stalled = (
+        (Party(pair[0]), Party(pair[1])),
+        standstill(_waits(each for _, each in bursts if each.cause == "timer")),
+    )
     return BURST.found(parties, summary, weighed(shown, "sign", len(bursts)), stalled_ns=stalled)

@@ -11,10 +11,11 @@ import numpy as np
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import KEPT, Finding, Party, evidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.traffic import groups_of, pairs_of
+from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.analysis.first_keys import FirstKeys
 from mxwire.ethernet import mac_text
 from mxwire.units import SECOND
+from mxwire.wire.codes import groups_of
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 

@@ -100,9 +100,8 @@ def _is_excused(message: CapturedMessage) -> bool:
 def _never_begins(message: CapturedMessage) -> bool:
     """Return whether a large message is pulled repeatedly and not even its first block is ever complete."""
     pull = message.pulled
-    timers = sum(each.cause == "timer" for each in pull.requests)
     return (
-        timers >= _REPEATS
+        len(pull.timed_out) >= _REPEATS
         and pull.requested_blocks <= _WINDOW
         and pull.refusal is None
         and (pull.notice is None or message.receiver == "failed")
