@@ -45,8 +45,9 @@ class PacketLink(RingSocket):
     """
 
     def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
+        whole = None if native is None else packet_socket.whole_sender(interface)
         super().__init__(interface, opened, ring)
-        self._sender = FrameSender(opened)
+        self._sender = FrameSender(opened, whole)
         self.gathers = native is not None
         """True if ``send_few`` also takes frames whose data is gathered from the memory of the application."""
         self._foreign = 0
@@ -103,6 +104,10 @@ class PacketLink(RingSocket):
         # All others that are cut were longer than their slot: the MTU was raised after the link was opened.
         self._dropped += int((cut & ~foreign).sum())
         return arrivals.select(~(cut | foreign))
+
+    def _release(self) -> None:
+        self._sender.close()
+        super()._release()
 
     @property
     def next_word(self) -> int:

@@ -15,7 +15,7 @@ from mxwire.link.interface import NetworkInterface
 SOL_PACKET = 263
 EVERY_ETHERTYPE = 0x0003
 """ETH_P_ALL: frames of all EtherTypes, including those sent by this host."""
-_ADD_MEMBERSHIP, _STATISTICS, _VERSION, _RESERVE = 1, 6, 10, 12
+_ADD_MEMBERSHIP, _STATISTICS, _VERSION, _RESERVE, _KERNEL_HEADER = 1, 6, 10, 12, 15
 _PROMISCUOUS = 1
 _SEND_BUFFER, _SEND_BUFFER_FORCE = socket.SO_SNDBUF, 32
 _SEND_BUFFER_BYTES = 8 << 20
@@ -84,6 +84,16 @@ def take_drops(opened: socket.socket) -> int:
 def take_error(opened: socket.socket) -> int:
     """Return and clear the pending error number of a socket; 0: none."""
     return opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+
+
+def whole_sender(interface: NetworkInterface) -> socket.socket:
+    """Open a socket that receives nothing, and expects a header for the kernel (struct virtio_net_hdr) before each
+    frame that is sent."""
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+    opened.setsockopt(SOL_PACKET, _KERNEL_HEADER, 1)
+    enlarge_send_queue(opened)
+    bind(opened, interface, 0)
+    return opened
 
 
 def permission_advice() -> str:

@@ -20,10 +20,16 @@ _send_frames: Final[Any] = None if native is None else native.send_frames
 
 
 class FrameSender:
-    """Sends frames through a packet socket, and counts those sent and refused."""
+    """Sends frames through a packet socket, and counts those sent and refused.
 
-    def __init__(self, through: socket.socket) -> None:
+    If mxwire is compiled, long frames pass through ``whole`` instead, which expects a header for the kernel before
+    each: this is faster (``send_frames`` in ``native.c``).
+    """
+
+    def __init__(self, through: socket.socket, whole: socket.socket | None = None) -> None:
         self._socket = through
+        self._whole = whole
+        self._second = -1 if whole is None else whole.fileno()
         self._send = through.send
         self._descriptor = through.fileno()
         self._many = BatchSender(through)
@@ -47,7 +53,9 @@ class FrameSender:
         count = len(frames)
         if _send_frames is None and count >= FEW:
             return self.send(FrameBatch.from_frames(map(bytes, frames)))
-        sent: int = self._send_each(frames) if _send_frames is None else _send_frames(self._descriptor, frames)
+        sent: int = (
+            self._send_each(frames) if _send_frames is None else _send_frames(self._descriptor, frames, self._second)
+        )
         if sent < count:
             # Retry from this frame on, with backoff.
             sent += self._one_by_one(frames[sent:])
@@ -63,6 +71,11 @@ class FrameSender:
                 self._send(frame, _FLAGS)
                 sent += 1
         return sent
+
+    def close(self) -> None:
+        """Close the socket for long frames."""
+        if self._whole is not None:
+            self._whole.close()
 
     def _one_by_one(self, frames: list[Any]) -> int:
         def one(first: int, _end: int) -> int:

@@ -197,10 +197,10 @@ def test_frames_are_sent_up_to_the_first_that_is_refused(native):
     one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with one, two:
         frames = [bytes([number]) * number for number in range(1, 5)]
-        assert native.send_frames(one.fileno(), [*frames, memoryview(b"view")]) == 5
+        assert native.send_frames(one.fileno(), [*frames, memoryview(b"view")], -1) == 5
         assert [two.recv(100) for _ in range(5)] == [*frames, b"view"]
-        assert native.send_frames(one.fileno(), [b"a", bytes(1 << 22), b"b"]) == 1
-        assert native.send_frames(-1, [b"a"]) == 0
+        assert native.send_frames(one.fileno(), [b"a", bytes(1 << 22), b"b"], -1) == 1
+        assert native.send_frames(-1, [b"a"], -1) == 0
 
 
 def test_gathered_frames_are_sent_like_others_and_hold_their_memory(native):
@@ -212,9 +212,9 @@ def test_gathered_frames_are_sent_like_others_and_hold_their_memory(native):
     one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with one, two:
         for place in range(3):
-            assert native.send_frames(one.fileno(), [frames[place]]) == 1
+            assert native.send_frames(one.fileno(), [frames[place]], -1) == 1
             assert two.recv(100) == copies[place]
-        assert native.send_frames(one.fileno(), [b"first", *frames, b"last"]) == 5
+        assert native.send_frames(one.fileno(), [b"first", *frames, b"last"], -1) == 5
         assert [two.recv(100) for _ in range(5)] == [b"first", *copies, b"last"]
     with pytest.raises(BufferError):
         memory.clear()
@@ -222,6 +222,25 @@ def test_gathered_frames_are_sent_like_others_and_hold_their_memory(native):
     memory.clear()
     with pytest.raises(TypeError):
         native.GatheredFrame()
+
+
+def test_long_frames_pass_through_the_second_socket_with_the_length_to_keep_in_one_piece(native):
+    form, head, memory = native.RunForm(*REPLY_PARTS), bytes(range(len(REPLY_PARTS[0]))), bytes(range(256)) * 80
+    lengths = [8968, 1, 8000]
+    frames, copies = (make(head, memory, 3, 0, lengths) for make in (form.gather, form.build))
+    one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    whole, long = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    two.setblocking(False)
+    with one, two, whole, long:
+        assert native.send_frames(one.fileno(), [*frames, bytes(20_000)], whole.fileno()) == 4
+        for frame in (*copies, bytes(20_000)):
+            received = long.recv(1 << 16)
+            assert received[10:] == frame
+            assert struct.unpack("=BBHHHH", received[:10]) == (0, 0, min(len(frame), 15_000), 0, 0, 0)
+        with pytest.raises(BlockingIOError):
+            two.recv(1)
+        assert native.send_frames(one.fileno(), [bytes(3999)], whole.fileno()) == 1
+        assert two.recv(1 << 16) == bytes(3999)
 
 
 def test_a_run_without_offsets_is_gathered_and_never_taken(native):
