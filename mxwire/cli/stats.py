@@ -137,14 +137,15 @@ def _measure(options: StatsOptions, order: PairOrder, merges: bool, capture: Ope
     """Measure a capture and yield the measurements; then draw its graphs."""
     from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
-    from mxwire.report.pairs import MeasuredCapture
+    from mxwire.report.pairs import PAIRS_SHOWN, MeasuredCapture
 
     decoder, timing = capture.decoder, Timing(options.seed, FrameTrace() if options.draws else None, capture.selection)
     for decoded in judged_batches(decoder, capture.source):
         timing.observe(decoded, decoder.start_ns)
     timing.finish()
     refuse_empty(capture.source, decoder, capture.selection)
-    yield MeasuredCapture.of(capture.name, timing, order, merges)
+    most = None if merges or options.as_json else PAIRS_SHOWN
+    yield MeasuredCapture.of(capture.name, timing, order, merges, most)
     note_messages(capture.name, timing.follower, decoder)
     if options.draws:
         graphs = _graphs(capture.name, timing, options.message, options.conversation)

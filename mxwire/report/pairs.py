@@ -140,19 +140,25 @@ class MeasuredCapture(Result):
 
     timed: TimedCapture
     pairs: list[PairMeasurement]
+    omitted: int
+    """Number of pairs after these."""
     remarks: list[str]
 
     @classmethod
-    def of(cls, name: str, timing: Timing, order: PairOrder, sketched: bool = False) -> MeasuredCapture:
-        """Describe all measurements, for merging if durations are ``sketched``."""
+    def of(
+        cls, name: str, timing: Timing, order: PairOrder, sketched: bool = False, most: int | None = None
+    ) -> MeasuredCapture:
+        """Describe the measurements of a capture with the first ``most`` pairs, for merging if durations are
+        ``sketched``."""
         names, remarks = timing.follower.names, []
         if timing.pairs.forgotten:
             remarks.append(f"Not counted, to limit memory: {count_of(timing.pairs.forgotten, 'frame')} of other pairs.")
         if order.by == "endpoint" and timing.follower.forgotten_conversations:
             forgotten = count_of(timing.follower.forgotten_conversations, "earlier conversation")
             remarks.append(f"Not counted, to limit memory: {forgotten}.")
-        pairs = [PairMeasurement.of(each, order.by, names, sketched) for each in order.pairs(timing)]
-        return cls(TimedCapture.of(name, timing, sketched), pairs, remarks)
+        found = order.pairs(timing)
+        pairs = [PairMeasurement.of(each, order.by, names, sketched) for each in found[:most]]
+        return cls(TimedCapture.of(name, timing, sketched), pairs, len(found) - len(pairs), remarks)
 
 
 @result("merged_pair")
@@ -257,10 +263,10 @@ def pair_blocks(measured: MeasuredCapture, order: PairOrder) -> list[Block]:
     if not pairs:
         return []
     title = f"Pairs of {order.by}s, by {order.sort}; ms until the sender knew that a message was received"
-    rows = tuple(map(_row, pairs[:PAIRS_SHOWN]))
+    rows = tuple(map(_row, pairs))
     blocks: list[Block] = [Heading(title, 3), Table((*columns_of(f"`{order.by}s"), *_COLUMNS), rows)]
-    if len(pairs) > PAIRS_SHOWN:
-        remarks = [f"{count_of(len(pairs) - PAIRS_SHOWN, 'more pair')}: --json lists all.", *remarks]
+    if measured.omitted:
+        remarks = [f"{count_of(measured.omitted, 'more pair')}: --json lists all.", *remarks]
     return [*blocks, Paragraph(" ".join(remarks))] if remarks else blocks
 
 

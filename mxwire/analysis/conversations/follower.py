@@ -151,6 +151,21 @@ class Follower:
         return self._state.conversations.values()
 
     @property
+    def repetitions(self) -> tuple[int, int]:
+        """Number of repeated frames (retransmitted messages, re-requested data, and re-requests), and of duplicates."""
+        # Runs count them in the objects, which therefore need not be written.
+        flows = [flow for each in self._state.conversations.values() for flow in each.flows]
+        return sum(flow.retransmissions + flow.re_requests for flow in flows), sum(flow.duplicates for flow in flows)
+
+    @property
+    def most_outstanding(self) -> int:
+        """Highest number of sequence numbers that were unacknowledged at a time in a direction of a conversation."""
+        # The table also has the directions of conversations that were forgotten.
+        conversations = self.conversations if self.forgotten_conversations else self._state.conversations.values()
+        flows = (flow for each in conversations for flow in each.flows)
+        return max([self._plain.most_outstanding, *(flow.most_outstanding for flow in flows)])
+
+    @property
     def has_strays(self) -> bool:
         """True if the requests for some large messages were not captured."""
         return any(each.is_stray for each in self._state.conversations.values())

@@ -464,6 +464,11 @@ class PlainTracker:
                 return
         self.create_messages()
 
+    @property
+    def most_outstanding(self) -> int:
+        """Highest number of unacknowledged messages of a direction during the runs that were not written."""
+        return int(self._earlier.table.changes["most"].max(initial=0))
+
     def create_messages(self) -> None:
         """Create all messages that were settled in runs, before other parts use the state."""
         self._earlier.create(self.state)

@@ -62,12 +62,14 @@ class RunMessages:
         """Discard unneeded ``rows``: those among the first ``reported`` that are no longer entries of their streams."""
         if self.taken is not None and reported > self.reported:
             self.taken.append(self._group(rows[self.reported : reported]))
-        table, stream = self.table, rows["stream"]
-        kept = (rows["position"] >= table.oldest[stream]) | keep_all
+        table, stream, position = self.table, rows["stream"][:reported], rows["position"][:reported]
+        kept = (position >= table.oldest[stream]) | keep_all
         has_former = table.changes["forgotten"] < table.rows["held"]
-        kept |= (rows["position"] < table.rows["first"][stream]) & has_former[stream]
-        kept[reported:] = True
-        self.rows, self.reported = rows[kept], int(np.count_nonzero(kept[:reported]))
+        kept |= (position < table.rows["first"][stream]) & has_former[stream]
+        self.rows, self.reported = rows, reported
+        if not kept.all():
+            self.rows = np.concatenate([rows[:reported][kept], rows[reported:]])
+            self.reported = int(np.count_nonzero(kept))
         if self.created:
             numbers = {*self.rows["number"].tolist(), *self.flying["number"].tolist()}
             self.created = {number: each for number, each in self.created.items() if number in numbers}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from mxwire.analysis.conversations.message import Kind
 from mxwire.analysis.conversations.message_rows import LIBACK, OPEN, ROW, MessageGroup
 from mxwire.wire.codes import groups_of
 
-_Key = TypeVar("_Key", bound=Hashable)
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """The kinds by their numbers in the columns, which begin with those of rows."""
 UNKNOWN: Final = -1 << 62
@@ -39,22 +37,14 @@ class MeasuredMessages:
     columns: NDArray[Any]
     """Columns :data:`MEASURED`, shape (n,)."""
     flows: list[Flow]
-    """The different flows of the messages."""
+    """The flows of the messages."""
 
     @classmethod
     def of(cls, messages: MessageGroup) -> MeasuredMessages:
         """Return the columns of messages, in the order of their numbers."""
-        rows, places, flows = messages.rows, dict[int, int](), list[Flow]()
-
-        def place(flow: Flow) -> int:
-            at = places.setdefault(id(flow), len(flows))
-            if at == len(flows):
-                flows.append(flow)
-            return at
-
-        columns = np.zeros(len(rows), MEASURED)
-        streams, which = np.unique(rows["stream"], return_inverse=True)
-        columns["flow"] = np.array([place(messages.flows[each]) for each in streams.tolist()], np.int64)[which]
+        rows, columns = messages.rows, np.zeros(len(messages.rows), MEASURED)
+        streams, columns["flow"] = np.unique(rows["stream"], return_inverse=True)
+        flows = [messages.flows[each] for each in streams.tolist()]
         for name, source in _OF_ROWS.items():
             columns[name] = rows[source]
         columns["end_ns"] = np.maximum(rows["settled_ns"], rows["time_ns"])
@@ -65,7 +55,8 @@ class MeasuredMessages:
         columns["received"] = columns["delivered"] = ~is_open
         columns["half_seen"] = is_open
         if messages.messages:
-            others = [_columns_of(each, place(each.flow)) for each in messages.messages]
+            others = [_columns_of(each, at) for at, each in enumerate(messages.messages, len(flows))]
+            flows += [each.flow for each in messages.messages]
             columns = np.concatenate([columns, np.array(others, MEASURED)])
             if len(rows):
                 numbers = np.concatenate([rows["number"], [each.number for each in messages.messages]])
@@ -76,17 +67,6 @@ class MeasuredMessages:
         """The column ``name``."""
         column: NDArray[Any] = self.columns[name]
         return column
-
-    def groups(self, keys: Sequence[_Key], chosen: NDArray[np.bool_]) -> Iterator[tuple[_Key, NDArray[np.intp]]]:
-        """Yield the keys of flows in the order of their first ``chosen`` message, each with the places of these.
-
-        ``keys`` has an entry per flow.
-        """
-        numbers = dict[_Key, int]()
-        by_flow = np.array([numbers.setdefault(each, len(numbers)) for each in keys], np.int64)
-        names, places = list(numbers), np.flatnonzero(chosen)
-        for key, members in in_order(by_flow[self["flow"][places]]):
-            yield names[key], places[members]
 
 
 _OF_ROWS: Final = {
@@ -119,6 +99,13 @@ def _columns_of(message: CapturedMessage, flow: int) -> tuple[int | bool, ...]:
         pulled,
         bool(message.half_seen),
     )
+
+
+def in_turn(values: NDArray[np.int64]) -> list[int]:
+    """Return the distinct values of an array in the order of their first places."""
+    first = np.unique(values, return_index=True)[1]
+    found: list[int] = values[np.sort(first)].tolist()
+    return found
 
 
 def in_order(keys: NDArray[np.int64]) -> list[tuple[int, NDArray[np.intp]]]:

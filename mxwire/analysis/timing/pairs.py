@@ -16,22 +16,22 @@ every packet contains its endpoints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations import Conversation
+from mxwire.analysis.conversations import Conversation, Flow
 from mxwire.analysis.conversations.frame_marks import DUPLICATE, NACK, RE_REQUEST, RETRANSMISSION, FrameMarks
 from mxwire.analysis.diagnosis.finding import Party
-from mxwire.analysis.diagnosis.traffic import pairs_of
+from mxwire.analysis.diagnosis.traffic import pair_at, pair_key
 from mxwire.analysis.first_keys import FirstKeys
+from mxwire.analysis.timing.backlog import Backlog
 from mxwire.analysis.timing.line import RateLine
-from mxwire.analysis.timing.measured_messages import UNKNOWN, MeasuredMessages
+from mxwire.analysis.timing.measured_messages import UNKNOWN, MeasuredMessages, in_turn
 from mxwire.analysis.timing.samples import Samples
 from mxwire.units import SECOND
-from mxwire.wire.codes import groups_of
 from mxwire.wire.decoder import DecodedBatch
 
 PAIRS: Final = 4096
@@ -56,8 +56,12 @@ class DirectionTotals:
     re_requests: int = 0
     duplicates: int = 0
     nacks: int = 0
-    rate: RateLine = field(default_factory=RateLine, repr=False)
-    """Bytes on the wire over time; empty for pairs of endpoints."""
+    rate_of: Callable[[], RateLine] = field(default=RateLine, repr=False, kw_only=True)
+
+    @property
+    def rate(self) -> RateLine:
+        """Bytes on the wire over time; empty for pairs of endpoints."""
+        return self.rate_of()
 
 
 @dataclass(slots=True)
@@ -72,8 +76,12 @@ class PairStatistics:
         default_factory=lambda: (DirectionTotals(), DirectionTotals())
     )
     """From the first end to the second, and back."""
-    delivery: Samples = field(default_factory=lambda: Samples(0, DELIVERIES_KEPT))
-    """Time from the first frame of a message until its sender knew that it was received."""
+    delivery_of: Callable[[], Samples] = field(default=lambda: Samples(0, DELIVERIES_KEPT), repr=False)
+
+    @property
+    def delivery(self) -> Samples:
+        """Time from the first frame of a message until its sender knew that it was received."""
+        return self.delivery_of()
 
     @property
     def duration_ns(self) -> int:
@@ -111,70 +119,103 @@ SORT_KEYS: Final[dict[str, Callable[[PairStatistics], float]]] = {
 """Functions that give the value by which pairs are sorted, the greatest first."""
 
 
+_Ends = tuple[int, int | None, int, int | None]
+"""Addresses and endpoints of sender and receiver."""
+_TOTALS: Final = np.dtype([(each.name, "i8") for each in fields(DirectionTotals) if each.name != "rate_of"])
+_FLAGS: Final = {"retransmissions": RETRANSMISSION, "re_requests": RE_REQUEST, "duplicates": DUPLICATE}
+
+
 class PairTable:
-    """Accumulator of the statistics of all pairs."""
+    """Accumulator of the statistics of all pairs.
+
+    Totals are columns, with a row per direction: those of pair n are 2 n and 2 n + 1.
+    """
 
     def __init__(self) -> None:
-        self._hosts: dict[tuple[int, int], tuple[PairStatistics, int]] = {}
-        """By source and destination: the pair, and the direction."""
-        self._deliveries: FirstKeys[tuple[Party, Party], Samples]
-        self._deliveries = FirstKeys(PAIRS, partial(Samples, 0, DELIVERIES_KEPT))
-        """Of endpoints, by sender and receiver."""
-        self._failed: FirstKeys[tuple[Party, Party], int] = FirstKeys(PAIRS, int)
+        self._hosts: dict[tuple[int, int], int] = {}
+        """Directions by source and destination."""
+        self._ends: list[tuple[Party, Party]] = []
+        """The hosts of each pair."""
+        self._times = np.zeros((2 * PAIRS, 2), np.int64)
+        """Times of the first and the last frame of each pair."""
+        self._totals = np.zeros(4 * PAIRS, _TOTALS)
+        self._rates: Backlog[RateLine] = Backlog(RateLine, RateLine.add)
+        """By direction."""
+        samples = partial(Samples, 0, DELIVERIES_KEPT)
+        self._deliveries: Backlog[Samples] = Backlog(samples, Samples.extend)
+        """By pair of hosts."""
+        self._endpoints: dict[_Ends, int] = {}
+        """Numbers of the senders and receivers of delivered messages."""
+        self._endpoint_deliveries: Backlog[Samples] = Backlog(samples, Samples.extend)
+        self._failed: FirstKeys[_Ends, int] = FirstKeys(PAIRS, int)
         self.forgotten = 0
         """Number of frames between pairs beyond the first :data:`PAIRS`."""
 
     def observe(self, decoded: DecodedBatch, marks: FrameMarks) -> None:
         """Count the frames of a batch with their marks."""
-        keys, assignment, batch = decoded.hosts.keys, decoded.assignment, decoded.batch
-        length = decoded.located.wire_length
-        for source, destination, members in pairs_of(assignment.source, assignment.destination):
-            times = batch.timestamp_ns[members]
-            direction = self._direction(keys[source], keys[destination], int(times[0]))
-            if direction is None:
-                self.forgotten += len(members)
-                continue
-            pair, side = direction
-            pair.last_ns = max(pair.last_ns, int(times.max()))
-            totals, sizes = pair.totals[side], length[members].astype(np.int64)
-            totals.frames += len(members)
-            totals.bytes += int(sizes.sum())
-            totals.rate.add(times, sizes)
-            flags = marks.flags[members]
-            if flags.any():
-                totals.retransmissions += int(np.count_nonzero(flags & RETRANSMISSION))
-                totals.re_requests += int(np.count_nonzero(flags & RE_REQUEST))
-                totals.duplicates += int(np.count_nonzero(flags & DUPLICATE))
-            totals.nacks += int(np.count_nonzero(marks.role[members] == NACK))
+        keys, assignment, times = decoded.hosts.keys, decoded.assignment, decoded.batch.timestamp_ns
+        pairs, first, which = np.unique(
+            pair_key(assignment.source, assignment.destination), return_index=True, return_inverse=True
+        )
+        ends = map(pair_at, pairs.tolist())
+        directions = np.array(
+            [
+                self._direction(keys[source], keys[destination], time_ns)
+                for (source, destination), time_ns in zip(ends, times[first].tolist(), strict=True)
+            ],
+            np.int64,
+        )[which]
+        known = directions >= 0
+        self.forgotten += len(known) - int(np.count_nonzero(known))
+        directions, times, flags = directions[known], times[known], marks.flags[known]
+        sizes = decoded.located.wire_length[known].astype(np.int64)
+        np.maximum.at(self._times[:, 1], directions >> 1, times)
+        np.add.at(self._totals["frames"], directions, 1)
+        np.add.at(self._totals["bytes"], directions, sizes)
+        for name, flag in _FLAGS.items():
+            np.add.at(self._totals[name], directions[flags & flag != 0], 1)
+        np.add.at(self._totals["nacks"], directions[marks.role[known] == NACK], 1)
+        self._rates.put(directions, times, sizes)
 
     def take(self, messages: MeasuredMessages) -> None:
         """Count messages, as the follower reports them."""
-        flows, took = messages.flows, messages["end_ns"] - messages["first_ns"]
+        flows, flow, took = messages.flows, messages["flow"], messages["end_ns"] - messages["first_ns"]
+        if not flows:
+            return
         delivered, lost = messages["delivered"], messages["lost"]
         amounts = np.where(messages["received"] & (messages["length"] != UNKNOWN), messages["length"], 0)
-        hosts = [self._hosts.get((each.address, each.back.address)) for each in flows]
-        for place, members in groups_of(messages["flow"]):
-            direction = hosts[place]
-            if direction is not None:
-                totals = direction[0].totals[direction[1]]
-                totals.messages += len(members)
-                totals.failed += int(np.count_nonzero(lost[members]))
-                totals.message_bytes += int(amounts[members].sum())
-        deliveries = [each[0].delivery if each is not None else None for each in hosts]
-        for samples, members in messages.groups(deliveries, delivered):
-            if samples is not None:
-                samples.extend(took[members])
-        endpoints = [
-            (Party(each.address, each.endpoint), Party(each.back.address, each.back.endpoint)) for each in flows
-        ]
-        for key, members in messages.groups(endpoints, delivered):
-            self._deliveries[key].extend(took[members])
-        for key, members in messages.groups(endpoints, lost):
-            self._failed[key] += len(members)
+        hosts = np.array([self._hosts.get((each.address, each.back.address), -1) for each in flows], np.int64)[flow]
+        known = hosts >= 0
+        np.add.at(self._totals["messages"], hosts[known], 1)
+        np.add.at(self._totals["failed"], hosts[known & lost], 1)
+        np.add.at(self._totals["message_bytes"], hosts[known], amounts[known])
+        chosen = known & delivered
+        self._deliveries.put(hosts[chosen] >> 1, took[chosen])
+        numbers = np.full(len(flows), -1, np.int64)
+        for place in in_turn(flow[delivered]):
+            key = _ends_of(flows[place])
+            number = self._endpoints.get(key)
+            if number is None and len(self._endpoints) < PAIRS:
+                number = self._endpoints[key] = len(self._endpoints)
+            numbers[place] = -1 if number is None else number
+        numbers = numbers[flow]
+        chosen = delivered & (numbers >= 0)
+        self._endpoint_deliveries.put(numbers[chosen], took[chosen])
+        for place in flow[lost].tolist():
+            self._failed[_ends_of(flows[place])] += 1
 
     def by_hosts(self) -> list[PairStatistics]:
         """Return the pairs of hosts, in order of appearance."""
-        return [pair for pair, side in self._hosts.values() if not side]
+        count = len(self._ends)
+        totals = [
+            DirectionTotals(*row, rate_of=partial(self._rates.get, at))
+            for at, row in enumerate(self._totals[: 2 * count].tolist())
+        ]
+        columns = self._ends, self._times[:count].tolist(), totals[::2], totals[1::2], range(count)
+        return [
+            PairStatistics(ends, first_ns, last_ns, (one, other), partial(self._deliveries.get, at))
+            for ends, (first_ns, last_ns), one, other, at in zip(*columns, strict=True)
+        ]
 
     def by_endpoints(self, conversations: Iterable[Conversation]) -> list[PairStatistics]:
         """Return the pairs of endpoints of all ``conversations`` of the follower, in order of appearance.
@@ -189,11 +230,12 @@ class PairTable:
             turned = back in pairs
             pair = pairs.get(back if turned else key)
             if pair is None:
-                pair = pairs[key] = PairStatistics(key, each.first_ns, each.last_ns)
-                for direction in (key, back):
-                    if direction in self._deliveries:
-                        pair.delivery.merge(self._deliveries[direction])
-                    pair.totals[direction is back].failed = self._failed.get(direction, 0)
+                flows = [_ends_of(flow) for flow in each.flows]
+                pair = pairs[key] = PairStatistics(
+                    key, each.first_ns, each.last_ns, delivery_of=partial(self._delivery_of, flows)
+                )
+                for totals, ends_of_flow in zip(pair.totals, flows, strict=True):
+                    totals.failed = self._failed.get(ends_of_flow, 0)
             pair.last_ns = max(pair.last_ns, each.last_ns)
             for flow, totals in zip(each.flows, reversed(pair.totals) if turned else pair.totals, strict=True):
                 totals.frames += flow.frames
@@ -206,15 +248,29 @@ class PairTable:
                 totals.nacks += flow.nacks
         return list(pairs.values())
 
-    def _direction(self, source: int, destination: int, time_ns: int) -> tuple[PairStatistics, int] | None:
-        key = source, destination
-        direction = self._hosts.get(key)
+    def _delivery_of(self, flows: Iterable[_Ends]) -> Samples:
+        """Return the times of delivery in both directions between endpoints."""
+        merged = Samples(0, DELIVERIES_KEPT)
+        for each in flows:
+            if each in self._endpoints:
+                merged.merge(self._endpoint_deliveries.get(self._endpoints[each]))
+        return merged
+
+    def _direction(self, source: int, destination: int, time_ns: int) -> int:
+        """Return the direction between two hosts, whose first frame has this time; -1 if there are too many."""
+        direction = self._hosts.get((source, destination))
         if direction is None:
             # Each pair has an entry per direction.
             if len(self._hosts) >= 2 * PAIRS:
-                return None
-            pair = PairStatistics((Party(source), Party(destination)), time_ns, time_ns)
-            self._hosts[key] = direction = pair, 0
+                return -1
+            pair = len(self._ends)
+            self._ends.append((Party(source), Party(destination)))
+            self._times[pair] = time_ns
+            self._hosts[source, destination] = direction = 2 * pair
             # A host that sends to itself has one direction only.
-            self._hosts.setdefault((destination, source), (pair, 1))
+            self._hosts.setdefault((destination, source), direction + 1)
         return direction
+
+
+def _ends_of(flow: Flow) -> _Ends:
+    return flow.address, flow.endpoint, flow.back.address, flow.back.endpoint

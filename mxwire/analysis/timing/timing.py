@@ -117,19 +117,20 @@ class Timing:
         if self._selector is not None:
             totals = [*chain.from_iterable(each.totals for each in self.pairs.by_hosts())]
             return sum(each.retransmissions + each.re_requests for each in totals)
-        flows = (flow for each in self.follower.conversations for flow in each.flows)
-        return sum(flow.retransmissions + flow.re_requests for flow in flows)
+        return self.follower.repetitions[0]
 
     @property
     def duplicate_frames(self) -> int:
         """Number of duplicates made by the network or by the capture."""
         if self._selector is not None:
             return sum(each.total("duplicates") for each in self.pairs.by_hosts())
-        return sum(flow.duplicates for each in self.follower.conversations for flow in each.flows)
+        return self.follower.repetitions[1]
 
     @property
     def most_outstanding(self) -> int:
         """Maximum number of unacknowledged numbered packets in one direction at a time."""
+        if self._selector is None:
+            return self.follower.most_outstanding
         flows = (flow for each in self.conversations for flow in each.flows)
         return max((flow.most_outstanding for flow in flows), default=0)
 
