@@ -47,9 +47,10 @@ class HostRecord:
         return sum(number for (_, each), number in self.findings.items() if each == severity)
 
     @property
-    def rules(self) -> frozenset[str]:
-        """The rules against which at least one frame of the host was checked."""
-        return _applied_to(frozenset(self.frames), self.complete, self.as_sent).union(rule for rule, _ in self.findings)
+    def rules(self) -> list[str]:
+        """The rules against which at least one frame of the host was checked, sorted."""
+        applied = _applied_to(frozenset(self.frames), self.complete, self.as_sent)
+        return sorted({*applied, *(rule for rule, _ in self.findings)}) if self.findings else applied
 
     @property
     def verdict(self) -> Verdict:
@@ -62,9 +63,9 @@ class HostRecord:
 
 
 @cache
-def _applied_to(frames: frozenset[type], complete: bool, as_sent: bool) -> frozenset[str]:
-    """Return the rules that frames of these classes are checked against."""
-    return frozenset[str]().union(*(applied_to(each, complete, as_sent) for each in frames))
+def _applied_to(frames: frozenset[type], complete: bool, as_sent: bool) -> list[str]:
+    """Return the rules that frames of these classes are checked against, sorted."""
+    return sorted({rule for each in frames for rule in applied_to(each, complete, as_sent)})
 
 
 _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (

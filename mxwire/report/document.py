@@ -263,8 +263,9 @@ def _table_lines(table: Table, width: int) -> Iterator[str]:
     for pieces in zip(*_headings(table, widths), strict=True):
         yield line(*pieces).rstrip()
     yield gap.join("-" * each for each in widths)
+    fits = all(map(_all_fit, zip(*(row.cells for row in table.rows), strict=True), widths))
     for row in table.rows:
-        for pieces in zip_longest(*map(_wrapped, row.cells, widths), fillvalue=""):
+        for pieces in [row.cells] if fits else zip_longest(*map(_wrapped, row.cells, widths), fillvalue=""):
             yield line(*pieces).rstrip()
 
 
@@ -292,7 +293,8 @@ def _headings(table: Table, widths: Sequence[int]) -> list[list[str]]:
 
 
 def _longest_line(table: Table, place: int) -> int:
-    return max((len(line) for row in table.rows for line in row.cells[place].split("\n")), default=0)
+    cells = [row.cells[place] for row in table.rows]
+    return max(map(len, "\n".join(cells).split("\n")))
 
 
 def _least_width(table: Table, place: int) -> int:
@@ -312,10 +314,17 @@ def _least_of_cells(table: Table, place: int) -> int:
     return min(max((len(word) for word in words), default=0), _SMALLEST_COLUMN)
 
 
+def _all_fit(cells: Sequence[str], width: int) -> bool:
+    """Return whether no cell of a column needs to be wrapped, as of nearly all columns; textwrap takes much longer to
+    find that."""
+    longest = max(map(len, cells), default=0)
+    return longest <= max(width, 1) and "".join(cells).isprintable() and not any(each.endswith(" ") for each in cells)
+
+
 def _wrapped(cell: str, width: int) -> list[str]:
     width = max(width, 1)
-    if len(cell) <= width and cell.isprintable() and not cell.endswith(" "):
-        return [cell]  # as nearly all cells; textwrap takes much longer to find that
+    if _all_fit([cell], width):
+        return [cell]
     return [piece for line in cell.split("\n") for piece in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
 
 

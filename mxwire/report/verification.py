@@ -115,7 +115,7 @@ class HostVerdict(Result):
             record.count("violation"),
             record.count("deviation"),
             record.count("note"),
-            sorted(record.rules),
+            record.rules,
             [[rule, severity, count] for (rule, severity), count in record.findings.items()],
         )
 
