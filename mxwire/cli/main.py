@@ -85,7 +85,7 @@ class _Commands(CommandGroup):
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> object:
-        with _one_line_errors():
+        with _one_line_errors(), _seldom_collected():
             try:
                 result = super().invoke(ctx)
             except MxwireError:
@@ -108,6 +108,18 @@ class _Commands(CommandGroup):
             if _has_damage():
                 sys.exit(2)
             return result
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Let the garbage collector run seldom: analyses create many objects, and hardly any cycles, and searching for them
+    more often takes a fifth of the time, or most of it in a process with many other objects."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_COLLECTION)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _has_damage() -> bool:
@@ -169,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # NumPy would start a thread per processor, each of which would spin for 30 ms. Programs that mxwire runs for
         # the user get os.environ, which does not change.
         os.putenv(_BLAS_THREADS, "1")
-    # Analyses create many objects, and hardly any cycles: searching for them more often takes a fifth of the time.
+    # Not only during the command, as otherwise all new objects would be searched at its end.
     gc.set_threshold(*_COLLECTION)
     # While Python exits, it would search all objects for cycles twice: a tenth of the time of a short analysis.
     atexit.register(gc.freeze)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -181,3 +182,18 @@ def test_the_kit_ends_a_command_that_does_not_end_and_answers_the_next(
         mxwire("decode", tmp_path / "pipe.pcap")
     monkeypatch.undo()
     assert mxwire("decode").code == 2 and mxwire("formats").code == 0
+
+
+def test_a_command_in_a_process_lets_the_garbage_collector_run_as_seldom_as_in_its_own():
+    before, often = gc.get_threshold(), (700, 10, 10)
+    thresholds = []
+    command = click.Command("probe", callback=lambda: thresholds.append(gc.get_threshold()))
+    try:
+        gc.set_threshold(*often)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cli, "get_command", lambda *_: command)
+            cli.main(["probe"], standalone_mode=False)
+        assert thresholds[0][0] >= 100 * often[0]
+        assert gc.get_threshold() == often
+    finally:
+        gc.set_threshold(*before)
