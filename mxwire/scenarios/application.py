@@ -36,6 +36,7 @@ class NodeApplication:
         self.node = node
         self.endpoint = endpoint
         self.events: list[Event] = []
+        # Scenarios count from their first step, but a host may have sent queries and announcements before.
         self._before = dict(node.counters)
 
     # Calls.
@@ -136,6 +137,7 @@ class NodeApplication:
         old = self._on(action)
         self._close_endpoint(old)
         endpoint = self._open_endpoint(old.number, old.key)
+        # Later calls without an endpoint mean the one that replaces it.
         if old is self.endpoint:
             self.endpoint = endpoint
         return endpoint
@@ -238,6 +240,7 @@ def _optional(given: Mapping[str, Value], name: str) -> int | None:
 def _pieces(data: bytearray, given: Mapping[str, Value]) -> list[bytearray]:
     """Split the memory of ``data`` into the requested number of segments (``pieces``)."""
     count = max(1, _number(given, "pieces", 1))
+    # An empty message still needs a step above 0.
     size = -(-len(data) // count) or 1
     return [data[at : at + size] for at in range(0, len(data), size)] or [bytearray()]
 

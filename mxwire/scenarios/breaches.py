@@ -76,6 +76,7 @@ class Provocations:
             return
         if proper and frame.dst_mac in self._hosts and frame.src_mac not in self._hosts:
             if isinstance(frame, packets.HostQuery):
+                # The replies that follow answer this proper query, so they are judged.
                 self._subjects.discard(("name", frame.src_mac))
             return
         self._subjects.update(self._provoked_by(frame))
@@ -122,6 +123,7 @@ class Provocations:
         if not isinstance(frame, _NUMBERED | packets.Truc) or rule not in _ACKNOWLEDGING:
             return False
         ack = frame.liback_lib_seqnum if isinstance(frame, packets.Truc) else frame.lib_piggyack
+        # The host answers in the other direction, hence the swapped endpoints.
         numbers = self._messages.get((frame.src_endpoint, frame.dst_endpoint), ())
         return any(0 < (ack - each) & NUMBER_MASK < _HALF for each in numbers)
 

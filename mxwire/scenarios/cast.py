@@ -53,6 +53,7 @@ def known_hosts(script: Script) -> dict[int, str | None]:
             known[each.host] = f"tester{each.host}:0" if each.named else None
         else:
             known.pop(each.host, None)
+    # Peers get their indexes in this order, which the order of declarations must not change.
     return dict(sorted(known.items()))
 
 
@@ -87,6 +88,7 @@ class Cast:
         self.prelude = prelude_of(script.connected)
 
     def _tester(self, actor: TesterDeclaration, rng: Random) -> Tester:
+        # The last value is reserved: it means that no session is known (R-CON-12).
         session = rng.randrange(1, NO_SESSION)
         station, target = self.stations[actor.host], self.targets[actor.interface]
         endpoint = (actor.endpoint + self._shift) & 0xFF

@@ -64,6 +64,7 @@ def differences(
     for field, condition in conditions.items():
         name, value = _unbound(condition, scope), found[field]
         if name is not None:
+            # At once, since a later condition of the same line may use the name.
             scope.bind(name, value)
             new.append(name)
         elif not any(_holds(each, value, scope) for each in (condition, *condition.others)):
@@ -73,6 +74,7 @@ def differences(
                 )
             )
     if wrong:
+        # The names stay free for the next frame or branch that is compared.
         for name in new:
             scope.unbind(name)
     return wrong
@@ -105,6 +107,7 @@ def _holds(condition: Condition, value: Value, scope: Scope) -> bool:
         return value == first
     if condition.relation is Relation.DIFFERENT:
         return value != first
+    # Bytes have no order; bounds on them are wrong for any value.
     if not isinstance(value, int):
         return False
     low = condition.values[0].number(scope)
@@ -140,6 +143,7 @@ def _condition_text(condition: Condition, scope: Scope, field: str) -> str:
     try:
         values = [shown(each.value(scope), field) for each in condition.values]
     except ScriptError:
+        # This is the text of a failure, for which names may be missing exactly because of it.
         return "a value that this frame does not have"
     return _WORDS[condition.relation].format(*values)
 
@@ -175,6 +179,7 @@ def field_values(frame: Frame, names: Iterable[str]) -> dict[str, Value]:
             values[name] = getattr(frame, "match_a", 0) << 32 | getattr(frame, "match_b", 0)
         else:
             value = getattr(frame, name, None)
+            # Some fields exist in one dialect only, and scenarios are played in both.
             values[name] = 0 if value is None else value
     return values
 

@@ -174,6 +174,7 @@ class Driver(AbstractContextManager["Driver"]):
         except ChildEndedError:
             raise self._ended() from None
         if line is None:
+            # A driver that owes two answers hangs, and would delay every scenario that follows.
             kind = LateDriverError if self._owed == 1 else DriverError
             raise kind(f"the driver {self._command!r} did not answer within {PATIENCE:g} s")
         return line
@@ -202,6 +203,7 @@ def run_driven(
     if why is None and script.harmful and not harmful:
         why = f"it is harmful: {script.harmful}"
     if why is None:
+        # Only before the new host exists: its first queries belong to the run.
         drain(link)
     try:
         found = why or driver.host(script, dialect, link.address)

@@ -140,8 +140,10 @@ def _parse_atom(words: Words, deep: int) -> Expression:
         case "sign" if token.text == "(":
             inner = parse_expression(words, deep + 1)
             words.expect(")")
+            # Without ``alone``: a name in brackets is compared, never bound.
             return Expression(inner.place, inner.compute, inner.names)
         case "sign" if token.text == "-":
+            # A row of minus signs recurses like brackets.
             return _combined(token, _constant(token, 0), _parse_atom(words, deep + 1))
     raise token.error(f"expected a value, found {token.shown}")
 
@@ -182,6 +184,7 @@ def _word(token: Token) -> Expression:
 # Functions.
 
 
+# Each reply of a large message takes its part of the pattern of the whole, which takes long to compute.
 @lru_cache(16)
 def pattern(length: int, seed: int = 0) -> bytes:
     """Return the default content of messages: ``length`` bytes that differ between positions and between seeds."""
@@ -230,6 +233,7 @@ def _parse_call(token: Token, words: Words, deep: int) -> Expression:
 
     def compute(scope: Scope) -> Value:
         values = [each.value(scope) for each in arguments]
+        # Optional parameters may be absent.
         for value, kind, each in zip(values, kinds, arguments, strict=False):
             if isinstance(value, int) is not (kind == "n"):
                 raise ScriptError(f"{token.text} needs {'a number' if kind == 'n' else 'bytes'} here", each.place)

@@ -38,7 +38,9 @@ def build_frame(step: SendStep, tester: Tester, scope: Scope, codec: Codec) -> t
     except (MissingDefault, ValueError, TypeError, OverflowError) as error:
         place = next((each.place for each in step.fields.values()), step.place)
         raise ScriptError(f"{step.packet} cannot be built: {error}", place) from None
+    # The proper frame, before it is padded, patched or cut: the tester continues as if it had sent that one.
     tester.sent(frame, fields)
+    # Pad, patch, cut: a patch may lie in the padding.
     if step.pad is not None:
         raw = raw.ljust(_frame_length(step.pad, scope), b"\0")
     for patch in step.patches:
@@ -55,6 +57,7 @@ def build_frame(step: SendStep, tester: Tester, scope: Scope, codec: Codec) -> t
 
 def _frame_length(expression: Expression, scope: Scope) -> int:
     length = expression.number(scope)
+    # No link sends less than an Ethernet header.
     if not 14 <= length <= LONGEST_FRAME:
         raise ScriptError(f"frames have 14 to {LONGEST_FRAME} bytes, not {length}", expression.place)
     return length
@@ -68,6 +71,7 @@ def compose(tester: Tester, packet: str, given: Given) -> Frame:
     fields = dict(given)
     if "match" in fields:
         match = fields.pop("match")
+        # A half that is given beside the whole takes precedence.
         fields = {"match_a": match >> 32, "match_b": match & 0xFFFF_FFFF} | fields
     decent: Fields = {"dst_mac": tester.target.mac, "src_mac": tester.station.mac}
     decent |= _MAKERS[packet](tester, fields)
@@ -101,6 +105,7 @@ def _require(basis: Frame | None, given: Given, why: str, *names: str) -> None:
 
 
 def _announcement(tester: Tester, given: Given) -> Fields:
+    # The NIC id is the sender's own address (W-6.1), even if the scenario forges it.
     number = int.from_bytes(given.get("src_mac", tester.station.mac), "big")
     return {"dst_mac": BROADCAST, "nic_id_hi": number >> 32, "nic_id_lo": number & 0xFFFF_FFFF, "serial": 0x7E57}
 
@@ -129,6 +134,7 @@ def _reply_with_name(tester: Tester, given: Given) -> Fields:
 def _liback(tester: Tester, given: Given) -> Fields:
     if "liback_acknum" not in given:
         tester.libacks += 1
+    # A proper liback has its session and its number twice (W-6.4), also if the scenario gives one of them.
     acked = given.get("liback_lib_seqnum", tester.expected)
     session = given.get("session", tester.session)
     return _addressed(
@@ -167,6 +173,7 @@ def _accept(tester: Tester, given: Given) -> Fields:
 
 
 def _eager(tester: Tester, given: Given) -> Fields:
+    # A length may claim more than a frame can carry.
     data = given.get("data", pattern(min(given.get("length", 5), 0xFFFF)))
     return _numbered(tester, match_a=0, match_b=7, length=len(data), data=data)
 
@@ -177,8 +184,11 @@ def _medium(tester: Tester, given: Given) -> Fields:
     last = tester.medium if place else None
     length = given.get("length", last.length if last else 2 * tester.dialect.fragment_payload)
     pipeline = given.get("frag_pipeline", last.frag_pipeline if last else 12) if _has_pipeline(tester) else None
+    # The pipeline is the binary logarithm of the fragment size (R-MED-02). A scenario may give up to 255, and no
+    # fragment exceeds 64 KiB.
     size = tester.dialect.fragment_payload if pipeline is None else 1 << min(pipeline, 16)
     carried = given.get("frag_length", max(0, min(size, length - place * size)))
+    # Padded with zeros, since a scenario may have more bytes in a fragment than are left of its message.
     data = given.get("data", pattern(min(length, 1 << 24))[place * size :][:carried].ljust(min(carried, 65535), b"\0"))
     frame = _numbered(
         tester,
@@ -190,6 +200,7 @@ def _medium(tester: Tester, given: Given) -> Fields:
         frag_pipeline=pipeline,
         data=data,
     )
+    # All fragments of a message carry its number (R-SEQ-04 counts messages, not frames).
     if last is not None:
         frame["lib_seqnum"] = last.lib_seqnum
     return frame
@@ -218,6 +229,7 @@ def _pull(tester: Tester, given: Given) -> Fields:
     offset = given.get("pulled_rdma_offset", rndv.pulled_rdma_offset if rndv else 0)
     index = given.get("frame_index", 0)
     total = given.get("total_length", rndv.msg_length if rndv else 0)
+    # Only the first reply of a message begins inside a frame; the following ones begin where that ends.
     first = given.get("first_frame_offset", 0 if index else offset % dialect.reply_payload)
     done = index * dialect.reply_payload - (offset % dialect.reply_payload if index else 0)
     return _addressed(
@@ -244,6 +256,7 @@ def _data(tester: Tester, given: Given) -> Fields:
     start = max(0, place * size - shift)
     end = place * size - shift + size
     total = pull.total_length if pull else size
+    # The pattern depends on the whole length, which a pull of a part does not have.
     data = given.get("data", pattern(tester.announced or total)[start : min(end, total)])
     return {
         "frame_seqnum": place & 0xFF,
@@ -274,6 +287,7 @@ def _nack_pull(tester: Tester, given: Given) -> Fields:
     _require(pull, given, _NOTHING_PULLED, "src_pull_handle", "src_magic")
     return {
         "dst_src_peer_index": tester.station.index,
+        # The puller's endpoint, as Open-MX writes it (wire 6.13).
         "src_endpoint": tester.target.endpoint,
         "nack_type": 4,
         "src_pull_handle": pull.src_pull_handle if pull else 0,

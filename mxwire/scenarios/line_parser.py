@@ -138,6 +138,7 @@ def _expect(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
             raise token.error(f"times are given with within and after, not with {token.text}")
         else:
             raise token.error(vocabulary.unknown_field(packet, token.text))
+    # Such a step fails against any host, and would look like a defect of the host.
     if within is not None and within < after:
         raise ScriptError("the frame could never arrive: 'within' ends before 'after'", place)
     level, bind = _level(words), _bind(words)

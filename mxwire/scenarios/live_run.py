@@ -130,7 +130,9 @@ def run_live(
     known = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond, magic=target.magic)
     cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift_of(seed))
     reception = Reception(script, cast)
+    # Without an application, the host existed before the run, and what is queued belongs to earlier traffic.
     early = [each for each in drain(link) if application is not None and reception.takes_early(each[1])]
+    # Frames before the run say nothing about it.
     reception.passed_over.clear()
     start = time.time_ns()
     run = ScenarioRun(script, cast, start, patience=patience, foreign=_OF_THE_MEETING, partial=application is not None)
@@ -160,6 +162,7 @@ def _note_passed_over(run: ScenarioRun, reception: Reception) -> None:
 
 def address_of(own: bytes, host: int) -> bytes:
     """Return the address of a tester's host: ``own``, which is that of its link, or one derived from it."""
+    # Locally administered, so that it is no manufacturer's address, and no group.
     return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:4], own[4] ^ 0x80, own[5] ^ host])
 
 
@@ -231,6 +234,7 @@ class _ScenarioPlayer:
             self._take(0.0)
             action = run.advance(now)
             if isinstance(action, Transmission):
+                # Before they are sent: the answers may arrive at once and must find their endpoints and handles.
                 self._reception.sent(action.frames)
                 self._link.send(FrameBatch.from_frames(action.frames))
                 self._settled = time.time_ns() + SETTLE
@@ -285,6 +289,7 @@ class Reception:
             if isinstance(step, ExpectStep) and "dst_mac" in step.fields:
                 self._expect_at(step, RunScope({}, cast.tester(step.tester)))
         self._endpoints = cast.endpoints
+        # The session in frames to an endpoint of which the host knows none.
         self._sessions = {NO_SESSION}
         self._pulls: set[tuple[int, int]] = set()
         self.passed_over: Counter[str] = Counter()
@@ -295,6 +300,7 @@ class Reception:
         try:
             values = [value.value(scope) for each in (condition, *condition.others) for value in each.values]
         except ScriptError:
+            # A name that a frame binds during the run: its value is unknown here.
             values = []
         self._addresses.update(each for each in values if isinstance(each, bytes))
         if not values:
@@ -305,6 +311,7 @@ class Reception:
         for raw in frames:
             frame = self._codec.parse(raw)
             endpoint = getattr(frame, "src_endpoint", None)
+            # A NACK_MCP carries the puller's endpoint as its source (wire 6.13): that of the host, not the tester's.
             if endpoint is not None and not isinstance(frame, NackMcp):
                 self._endpoints.add(endpoint)
             match frame:
@@ -341,6 +348,7 @@ class Reception:
 
     def _is_ours(self, frame: Frame) -> bool:
         match frame:
+            # Packets of pulls have no destination endpoint; only the handle distinguishes the runs.
             case PullReply():
                 return (frame.dst_pull_handle, frame.dst_magic) in self._pulls
             case NackMcp():

@@ -44,6 +44,7 @@ class HostApplication(NodeApplication):
             try:
                 return super().call(action)
             finally:
+                # Even a refused call may have queued frames, and the host's own loop would send them only later.
                 self._core.transmit()
 
     def ask(self, action: Query) -> Mapping[str, Value]:
@@ -55,6 +56,7 @@ class HostApplication(NodeApplication):
         if self._sharing is None:
             return super()._open_endpoint(number, key, **options)
         try:
+            # Claimed first: the endpoint could otherwise be open in two processes for a moment.
             self._sharing.claim(0, number)
         except HostError as error:
             raise LocalProtocolError(error.status, str(error)) from None
@@ -199,6 +201,7 @@ class DrivenHost:
 
     def _host(self, question: Mapping[str, Any]) -> dict[str, Any]:
         self.close()
+        # Numbers of results count from 0 for each host.
         self._made.clear()
         script = parse(question["text"], question["scenario"], question["scenario"])
         self._dialect = dialect_by_name(question["dialect"])
@@ -208,6 +211,7 @@ class DrivenHost:
                 hosted(script, link, tester, self._dialect, self._profile, int(question.get("process", FIRST)))
             )
         except MxwireError as error:
+            # The host takes the link over only when it opens, which may have failed.
             link.close()
             return {"cannot": str(error)}
         self._target = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond)

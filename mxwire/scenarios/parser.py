@@ -67,6 +67,7 @@ def _lines(text: str, file: str, head: Head) -> list[_ScriptLine]:
         place = ScriptPlace(file, number, indent + 1, line)
         if "\t" in line[:indent]:
             raise ScriptError("indentation with a tab: use spaces", place)
+        # The first step ends the head: a later line with a colon is a mistake in a step.
         if not lines and not indent and _may_be_head(bare) and head.take(bare, place):
             continue
         lines.append(_ScriptLine(place, indent, tokens_of(line, file, number)))
@@ -74,6 +75,7 @@ def _lines(text: str, file: str, head: Head) -> list[_ScriptLine]:
 
 
 def _may_be_head(line: str) -> bool:
+    # "burst:" has the form of a key without a value.
     return line.partition(":")[0].split(" ")[0] not in BLOCK_WORDS
 
 
@@ -96,6 +98,7 @@ def _block(lines: list[_ScriptLine], at: int, indent: int, deep: int) -> tuple[t
         else:
             block.append(parse_line(words, line.place))
             at += 1
+    # Fewer spaces than here but more than outside would silently end the wrong block.
     if deep and at < len(lines) and lines[at].indent not in _outer(lines, at):
         raise ScriptError("the indentation matches no block above", lines[at].place)
     return tuple(block), at

@@ -119,6 +119,7 @@ class ScenarioRun:
 
     @_mark.setter
     def _mark(self, time: int) -> None:
+        # Only a call separates the two: its end begins "within", and its start begins "after".
         self._happened = self._earliest = time
 
     def scope(self, tester: Tester | None = None) -> RunScope:
@@ -130,6 +131,7 @@ class ScenarioRun:
     def advance(self, now: int) -> Action | None:
         """Return the next requested action; None while the run waits, and at the end."""
         self.now = max(self.now, now)
+        # A waiting generator is resumed only for a reason: a frame, or its deadline.
         if self.finished or (self.deadline is not None and not self._queue and self.now < self.deadline):
             return None
         self.deadline = None
@@ -161,6 +163,7 @@ class ScenarioRun:
         self.log.append((now, False, raw))
         frame = self._codec.parse(raw)
         packet = packet_of(frame)
+        # A daemon's announcements do not show that the endpoint under test is present.
         self.heard += packet not in PASSED_OVER - self.script.packets
         self._queue.append(ReceivedFrame(now, len(self.log) - 1, frame, packet))
 
@@ -208,6 +211,7 @@ class ScenarioRun:
 
     def _turns(self, step: steps.RepeatStep) -> Generator[None, None, None]:
         count = step.count.number(self.scope())
+        # Turns of nested blocks multiply, so the sum over the whole run is limited, not each count.
         self._turned += max(count, 0)
         if count < 0 or self._turned > REPEATS:
             raise ScriptError(
@@ -232,6 +236,7 @@ class ScenarioRun:
         answer = yield Invocation(step.verb, arguments, step.flags, target, tester)
         if isinstance(answer, LateAnswerError):
             raise ExpectationFailure(step, f"{step.verb}: {answer}")
+        # A refusal under a name can still be checked: its status may be what the scenario is about.
         if isinstance(answer, LocalProtocolError) and not step.bind:
             raise ExpectationFailure(step, f"{step.verb} was refused: {answer}")
         if step.bind:
@@ -249,6 +254,7 @@ class ScenarioRun:
             if self.now >= limit:
                 self._miss(step, failure)
                 return
+            # Queries take the time of the host under test, which a pause leaves to its frames.
             again = min(limit, self.now + _AGAIN)
             while self.now < again:
                 self.deadline = again
@@ -316,18 +322,21 @@ class ScenarioRun:
 
     def _expect(self, step: steps.ExpectStep) -> Steps:
         self.expecting = True
+        # The patience extends the wait, not the limit: what arrives in it counts as late.
         start, limit = self._earliest, self._mark + self._within(step)
         arrival = yield from self._next((step,), limit + self.patience)
         if arrival is None:
             self._miss(
                 step, ExpectationFailure(step, f"{step.packet} did not arrive", expected=self._expected_text(step))
             )
+            # The run has waited until here, so the next limit counts from now on; an earlier mark would shorten it.
             self._mark = max(self._mark, limit)
             return
         failure = self._judged(step, arrival, start)
         if failure is None:
             self._taken(step, arrival, limit)
             return
+        # If the step is only a SHOULD, this frame may be the one of the next step.
         self._queue.appendleft(arrival)
         self._miss(step, failure)
 
@@ -336,6 +345,7 @@ class ScenarioRun:
 
     def _taken(self, step: steps.ExpectStep, arrival: ReceivedFrame, limit: int) -> None:
         assert isinstance(arrival.frame, Frame)
+        # Learned from frames that meet the expectation only: a wrong frame must not spoil the defaults of later ones.
         self.cast.tester(step.tester).learn(arrival.frame)
         if step.bind:
             self.bound[step.bind] = arrival.frame
@@ -356,6 +366,7 @@ class ScenarioRun:
             text = f"{arrival.packet} arrived instead of {step.packet}"
         elif not self._is_for(step, frame):
             text = f"{step.packet} is for {self.cast.named(frame)}, not for {step.tester or 'the tester'}"
+        # Before the fields: comparing them binds names, which a frame rejected for its time must not do.
         elif step.after and arrival.time < start + step.after:
             text = f"{step.packet} arrived {(start + step.after - arrival.time) / 1e6:.3f} ms too early"
         else:
@@ -384,10 +395,12 @@ class ScenarioRun:
             if (yield from self._passes(arrival, self._ignored - set(step.packets))):
                 continue
             if step.packets and arrival.packet not in step.packets:
+                # Silence of some packets only: the others are still due to the steps that follow.
                 unmatched.append(arrival)
                 continue
             what = " or ".join(step.packets) or "nothing"
             text = f"{arrival.packet} arrived during {step.duration / 1e6:g} ms of silence"
+            # Back in the order of arrival, so that the run can continue if silence is only a SHOULD.
             self._queue = unmatched + deque([arrival]) + self._queue
             failed = ExpectationFailure(
                 step, text, expected=f"no {what}" * bool(step.packets) or what,
@@ -406,6 +419,7 @@ class ScenarioRun:
             limit = start + max(self._within(each) for each in left)
             arrival = yield from self._next(left, limit + self.patience)
             if arrival is None:
+                # A missing SHOULD beside a missing MUST would hide the failure.
                 failed = [each for each in left if each.level is steps.ExpectationLevel.MUST] or left
                 text = f"{' and '.join(each.packet for each in failed)} did not arrive"
                 self._miss(failed[0], ExpectationFailure(failed[0], text, expected=self._expected_text(failed[0])))
@@ -457,6 +471,7 @@ class ScenarioRun:
         """Return the next frame that is not ignored; None if none arrives before ``limit``."""
         names = {each.packet for each in expected_steps}
         while (arrival := (yield from self._arrival(limit))) is not None:
+            # An expected packet is never ignored, even if the scenario ignores its kind elsewhere.
             if arrival.packet in names or not (yield from self._passes(arrival, self._quietly)):
                 break
         return arrival
@@ -466,6 +481,7 @@ class ScenarioRun:
         while not self._queue and self.now < limit:
             self.deadline = limit
             yield None
+        # A frame after the limit stays for a later step, even if it came before the run was advanced.
         return self._queue.popleft() if self._queue and self._queue[0].time <= limit else None
 
     def _passes(self, arrival: ReceivedFrame, ignored: frozenset[str]) -> Generator[Any, Any, bool]:
@@ -476,10 +492,12 @@ class ScenarioRun:
         tester = self.cast.addressed(frame)
         if arrival.packet in self._unspoken and tester is not None:
             tester.learn(frame)
+            # The reply has no line of its own in the scenario; errors in building it need one.
             place = self.script.steps[0].place
             reply = steps.SendStep(place, _MANNERLY[arrival.packet], {})
             yield Transmission((build_frame(reply, tester, self.scope(tester), self._codec)[1],))
             return True
+        # Ignored frames still carry sessions, indexes and numbers that later frames of the tester need.
         if arrival.packet in ignored and tester is not None:
             tester.learn(frame)
         return arrival.packet in ignored

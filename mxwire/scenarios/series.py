@@ -77,6 +77,7 @@ def play_live(
     """
     scripts = _in_order(names)
     target_host = mac_bytes(host) if host.count(":") > 1 or "-" in host else host
+    # Promiscuous: testers on other hosts have addresses that the interface does not have.
     with closing(open_link(interface, via, promiscuous=True)) as link:
         target = meet(link, target_host, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=MEETING_TIMEOUT)
         for number, script in enumerate(scripts):

@@ -112,6 +112,7 @@ class _Machine:
             profile=self._profile,
             rng=self._rng,
             peers={addresses[number]: name for number, name in known_hosts(script).items()},
+            # A machine has one discovery daemon, however many processes.
             announce=script.discovery == "announce" and process == FIRST,
             listen=script.discovery == "listen",
             sharing=path,
@@ -142,6 +143,8 @@ class _Machine:
             if action is None and not moved:
                 deadlines = [node.deadline() for node in self._nodes.values()]
                 due = [each for each in (run.deadline, *deadlines, *self._due.values()) if each is not None]
+                # Time passes only when nothing else is left to do, and always passes: a deadline of the past would end
+                # all progress.
                 self._now = max(self._now + 1, min(due))
             elif moved:
                 self._now += HOP
@@ -176,7 +179,9 @@ class _Machine:
         return moved
 
     def _notice(self, process: int, later: bool) -> None:
+        # Records that a process has left wait for room there, so it is not asked at every hop.
         time = self._now + (MILLISECOND if later else HOP)
+        # A notice must not postpone an earlier one.
         self._due[process] = min(time, self._due.get(process, time))
 
 

@@ -89,18 +89,22 @@ class Tester:
     def learn(self, frame: packets.Frame) -> None:
         """Update the state from a frame of the host to this endpoint."""
         if isinstance(frame, packets.HostQuery | packets.HostReply | packets.ConnectRequest | packets.ConnectReply):
+            # The only packets with the index that the host has given the tester (W-5).
             self.station.index = frame.src_dst_peer_index
         match frame:
             case packets.HostQuery():
                 self.station.query = frame
                 self.target.magic = frame.magic
             case packets.ConnectReply(connect_status_code=0):
+                # A repeated reply of the same session leaves the numbers alone (R-CON-05).
                 if self.session != frame.target_session_id:
                     self.next = frame.target_recv_seqnum_start
                 self.session = self.target.session = frame.target_session_id
             case packets.ConnectRequest():
                 if self.session != frame.src_session_id:
                     self.next = frame.target_recv_seqnum_start
+                    # A new session of the host begins at 1; the session number is the receiver's choice (R-CON-10,
+                    # R-SEQ-03).
                     self.expected = (self.expected & numbers.SESSION_NUMBER_MASK) | 1
                 self.session, self.request = frame.src_session_id, frame
                 self.target.session = self.session
@@ -113,6 +117,7 @@ class Tester:
                 self.numbered = frame
                 parts = self.fragments.setdefault(frame.lib_seqnum, {})
                 parts[frame.frag_seqnum] = frame.frag_length
+                # By length, not by count: the host chooses the size of its fragments.
                 if sum(parts.values()) >= frame.length:
                     self._arrived(frame, frame.lib_seqnum)
             case packets.Pull():
@@ -120,6 +125,7 @@ class Tester:
 
     def _arrived(self, frame: packets.Frame, number: int) -> None:
         self.numbered = frame
+        # Half of the numbers are ahead (R-SEQ-02); those behind belong to retransmissions.
         if (number - self.expected) & numbers.NUMBER_MASK < 0x2000:
             self.whole.add(number)
         while self.expected in self.whole:
@@ -137,6 +143,7 @@ class Tester:
                     self.my_session = frame.src_session_id
                     self.connects = (frame.connect_seqnum + 1) & 0xFF
             case packets.Medium():
+                # The following fragments carry the number of the first.
                 if frame.frag_seqnum == 0 and "lib_seqnum" not in given:
                     self.next = after(self.next)
                 self.medium = frame
@@ -147,6 +154,8 @@ class Tester:
                 if "lib_seqnum" not in given:
                     self.next = after(self.next)
                 if "pulled_rdma_seqnum" not in given and "lib_seqnum" not in given:
+                    # Each message has another use of the region, so that a late pull of the last one is recognised; one
+                    # byte on the wire.
                     self.region = (self.region + 1) & 0xFF
 
     def word(self, name: str) -> Value | None:
