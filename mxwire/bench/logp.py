@@ -38,12 +38,12 @@ import numpy as np
 
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import SERIES_CAPTION, PageFigure, SeriesFigure, estimate, marks_legend, shared_marks, spread
+from mxwire.bench.report import PageFigure, figure_of, marks_legend, numbers_table, points_table, shared_marks, spread
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
 from mxwire.bench.testbed import StudyTestbed
 from mxwire.errors import MxwireError
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Heading, Paragraph, Table
 from mxwire.report.plot import number_text
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM
@@ -322,8 +322,8 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
     agreed = recording.facts.get("agreement", {})
     if agreed:
         yield Heading(f"Agreement: points on which both methods agree within {TOLERANCE:.0%}", 3)
-        rows = [Row((carrier, *map(_agreed, (*found["by"].values(), found)))) for carrier, found in agreed.items()]
-        yield Table((Column("carrier"), *number_columns(*COMPARED, "all")), tuple(rows))
+        rows = ((carrier, *map(_agreed, (*found["by"].values(), found))) for carrier, found in agreed.items())
+        yield numbers_table("carrier", (*COMPARED, "all"), rows)
     errors = recording.facts.get("spin error", {})
     if errors:
         shown = ", ".join(f"{float(error):+.1%} of {int(ns) / 1e3:g} µs" for ns, error in errors.items())
@@ -347,23 +347,16 @@ def _parameters(recording: Recording, carrier: str, known: tuple[str, ...]) -> T
         for name in _COLUMNS
         if carrier + kind in recording.named(name).contestants()
     ]
-    rows = []
-    for size in sorted({each.parameters["size"] for each in recording.named("RTT/2").curve(carrier)}):
-        cells = []
-        for series, kind in columns:
-            point = series.point(carrier + kind, size)
-            cells.append("" if point is None else spread(point, known, short=True))
-        rows.append(Row((f"{size:,}", *cells)))
+    sizes = sorted({each.parameters["size"] for each in recording.named("RTT/2").curve(carrier)})
+    lines = ((f"{size:,}", [series.point(carrier + kind, size) for series, kind in columns]) for size in sizes)
     headings = [series.name + (" (PRTT)" if kind else "") for series, kind in columns]
-    return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows), divisible=True)
+    return points_table("size, bytes", headings, lines, partial(spread, known=known, short=True), right=True)
 
 
 def _bandwidths(series: Series, carrier: str) -> Table:
-    rows = []
-    for size in series.places():
-        points = [series.point(f"{carrier}, {kind}", size) for kind in BANDWIDTHS]
-        rows.append(Row((f"{size:,}", *("" if each is None else estimate(each) for each in points))))
-    return Table((Column("size, bytes", right=True), *number_columns(*BANDWIDTHS)), tuple(rows))
+    sizes = series.places()
+    lines = ((f"{size:,}", [series.point(f"{carrier}, {kind}", size) for kind in BANDWIDTHS]) for size in sizes)
+    return points_table("size, bytes", BANDWIDTHS, lines, right=True)
 
 
 def _gap_blocks(recording: Recording) -> Iterator[Block]:
@@ -371,30 +364,20 @@ def _gap_blocks(recording: Recording) -> Iterator[Block]:
     for carrier, found in recording.facts.get("gap per byte", {}).items():
         for each in found:
             rate = "" if each["MB/s"] is None else number_text(each["MB/s"])
-            rows.append(Row((carrier, f"{each['from']:,}-{each['to']:,}", f"{each['ns_per_byte']:.3f}", rate)))
+            rows.append((carrier, f"{each['from']:,}-{each['to']:,}", f"{each['ns_per_byte']:.3f}", rate))
     if rows:
         yield Heading("G: gap per byte", 3)
-        yield Table((Column("carrier"), *number_columns("sizes", "ns per byte", "1/G, MB/s")), tuple(rows))
+        yield numbers_table("carrier", ("sizes", "ns per byte", "1/G, MB/s"), rows)
 
 
 def logp_figures(recording: Recording) -> Iterator[PageFigure]:
     """Half round trips and bandwidths, and the other parameters, over size."""
     rates = recording.named(BANDWIDTH)
     # A carrier has one curve in all panels. The bandwidth of each direction is half of both.
-    kinds = [_rates_of_kind(rates, kind) for kind in BANDWIDTHS[:-1]]
-    shown = [series for series in (recording.named("RTT/2"), *kinds) if series]
-    if shown:
-        yield PageFigure(SeriesFigure(shown, "Latency and bandwidth", MXOE), SERIES_CAPTION)
-    others = [series for series in map(recording.named, COMPARED) if series]
-    if others:
-        yield PageFigure(SeriesFigure(others, "Parameters of LogP, by both methods"), "L is in the tables.")
-
-
-def _rates_of_kind(rates: Series, kind: str) -> Series:
-    """The bandwidths of one kind, by carrier."""
-    end = f", {kind}"
-    found = [replace(each, name=each.name.removesuffix(end)) for each in rates.measurements if each.name.endswith(end)]
-    return replace(rates, name=f"{rates.name}, {kind}", measurements=found)
+    kinds = [rates.part(f", {kind}", f"{rates.name}, {kind}") for kind in BANDWIDTHS[:-1]]
+    yield from figure_of((recording.named("RTT/2"), *kinds), "Latency and bandwidth", dialect=MXOE)
+    others = map(recording.named, COMPARED)
+    yield from figure_of(others, "Parameters of LogP, by both methods", "L is in the tables.")
 
 
 def netgauge_text(recording: Recording) -> str:

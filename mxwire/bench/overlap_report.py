@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from mxwire.bench.overlap import OVERLAP, PARTIES, POLLED, PROCESSORS, RAN, RATE, TIMELINES, WAITED, Phase
+from mxwire.bench.overlap import AVAILABILITY, OVERLAP, PARTIES, POLLED, PROCESSORS, RAN, RATE, TIMELINES, WAITED, Phase
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import CurveStyle, Figure, PageFigure, SeriesFigure, series_blocks
+from mxwire.bench.report import CurveStyle, Figure, PageFigure, SeriesFigure, figure_of, numbers_table, series_blocks
 from mxwire.report import plot
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
 from mxwire.words import size_text
 
 _PHASES: Final = {"fill": plot.COLOURS[0], "sum": plot.COLOURS[2], "wait": "#cfd4da"}
@@ -55,7 +55,7 @@ def overlap_blocks(recording: Recording) -> Iterator[Block]:
             Row((way, *(", ".join(map(str, each.get(party, ()))) or "-" for party in columns)))
             for way, each in parties.items()
         )
-        yield Table((Column("progress"), *map(Column, columns)), tuple(rows))
+        yield Table(tuple(map(Column, ("progress", *columns))), tuple(rows))
 
 
 def _processor_blocks(rates: Series) -> Iterator[Block]:
@@ -70,8 +70,8 @@ def _processor_blocks(rates: Series) -> Iterator[Block]:
     for point in shown:
         used = [(point.details.get(each + RAN), point.details.get(each + WAITED)) for each in parties]
         texts = ("" if ran is None else f"{ran:,.0f} + {waited or 0:,.0f}" for ran, waited in used)
-        rows.append(Row((point.name, f"{longest / point.median:,.0f}", *texts)))
-    yield Table((Column("progress and work"), *number_columns("per buffer", *parties)), tuple(rows), divisible=True)
+        rows.append((point.name, f"{longest / point.median:,.0f}", *texts))
+    yield numbers_table("progress and work", ("per buffer", *parties), rows)
     yield Paragraph(
         "ran: on a processor; waited: ready, while another party had the processor. A party that does neither sleeps."
     )
@@ -79,21 +79,20 @@ def _processor_blocks(rates: Series) -> Iterator[Block]:
 
 def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
     """Rates of double buffering, overlap, and a timeline per way of progress."""
-    rate, overlap = recording.named(RATE), recording.named(OVERLAP)
-    if rate:
-        yield PageFigure(
-            SeriesFigure(cases(rate), "Double buffering"),
-            "The producer fills, the consumer sums; the slower of both has half of the network's rate.",
-        )
+    overlap = recording.named(OVERLAP)
+    yield from figure_of(
+        cases(recording.named(RATE)),
+        "Double buffering",
+        "The producer fills, the consumer sums; the slower of both has half of the network's rate.",
+    )
     if overlap:
         yield PageFigure(
             SeriesFigure(cases(overlap), "Overlap of a message and work", limits=_SHOWN),
             f"1: a message and the work beside it take the time of the longer one. Values beyond {_SHOWN[0]:g} and "
             f"{_SHOWN[1]:g}, as on a busy machine, are not drawn.",
         )
-    if recording.named(POLLED):
-        polled = [case for each in recording.series if each.name in ("availability", POLLED) for case in cases(each)]
-        yield PageFigure(SeriesFigure(polled, "Polling"), "Work in slices, with a poll between them.")
+    polled = (case for each in recording.series if each.name in (AVAILABILITY, POLLED) for case in cases(each))
+    yield from figure_of(polled, "Polling", "Work in slices, with a poll between them.")
     for way, timeline in recording.facts.get(TIMELINES, {}).items():
         yield PageFigure(
             _timeline_figure(way, timeline),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
+from mxwire.bench import report
 from mxwire.bench.path import ALONE, CALL, FRAME, FRAME_SIZE, LIBRARY, SIZES, TOLERANCE, TRIP, Budget, budgets, steps
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import SERIES_CAPTION, Figure, PageFigure, SeriesFigure, marks_legend, series_blocks, spread
 from mxwire.bench.rounds import order
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Heading, Paragraph, Table
 from mxwire.report.plot import COLOURS, legend_beside, number_text, panels
 from mxwire.wire.dialect import MXOE
 
@@ -24,7 +24,7 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
     trips = recording.named(TRIP)
     if trips:
         yield _ladder(trips)
-        yield from marks_legend(trips.measurements)
+        yield from report.marks_legend(trips.measurements)
         yield from _orderings(trips)
         counted = _counted(recording)
         if counted.rows:
@@ -35,7 +35,7 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
     for name in (ALONE, CALL, FRAME):
         series = recording.named(name)
         if series:
-            yield from series_blocks(series)
+            yield from report.series_blocks(series)
     found = list(budgets(recording))
     if found:
         yield Heading("Budget of half a round trip, µs", 3)
@@ -52,19 +52,13 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
 def _ladder(trips: Series) -> Table:
     sizes = [each for each in trips.places() if each in SIZES]
     differences = {(size, rung): more for size, rung, _, more in steps(trips)}
-    rows = []
-    for name in trips.contestants():
-        cells = []
-        for size in sizes:
-            point = trips.point(name, size)
-            if point is None:
-                cells.append("")
-                continue
-            more = differences.get((size, name.removesuffix(", spinning")))
-            cells.append(spread(point, short=True) + (f" ({more:+.1f})" if more is not None else ""))
-        rows.append(Row((name, *cells)))
-    headings = number_columns(*(f"{size:,} B, µs (step)" for size in sizes))
-    return Table((Column("half round trip"), *headings), tuple(rows), divisible=True)
+
+    def text(point: Measurement) -> str:
+        more = differences.get((point.parameters["size"], point.name.removesuffix(", spinning")))
+        return report.spread(point, short=True) + (f" ({more:+.1f})" if more is not None else "")
+
+    lines = ((name, [trips.point(name, size) for size in sizes]) for name in trips.contestants())
+    return report.points_table("half round trip", (f"{size:,} B, µs (step)" for size in sizes), lines, text)
 
 
 def _orderings(trips: Series) -> Iterator[Block]:
@@ -100,8 +94,8 @@ def _counted(recording: Recording) -> Table:
     rows = []
     for name, size, each in counts:
         values = (f"{each[key]:,.1f}" if key in each else "" for key in _COUNTED)
-        rows.append(Row((name, f"{size:,}", *values)))
-    return Table((Column("rung"), *number_columns("size", *_COUNTED.values())), tuple(rows), divisible=True)
+        rows.append((name, f"{size:,}", *values))
+    return report.numbers_table("rung", ("size", *_COUNTED.values()), rows)
 
 
 _COPIES: Final = (
@@ -127,31 +121,31 @@ def _part_labels(found: list[Budget]) -> list[str]:
 
 
 def _budget_table(found: list[Budget]) -> Table:
-    rows = []
-    for label in _part_labels(found):
-        values = [dict(each.parts).get(label) for each in found]
-        rows.append(Row((label, *("" if value is None else _microseconds(value) for value in values))))
-    rows.append(Row(("sum of the parts", *(_microseconds(each.total) for each in found))))
-    rows.append(Row(("measured", *(_microseconds(each.measured) for each in found))))
-    rows.append(Row(("difference", *(_difference(each.total / each.measured - 1) for each in found))))
     words = {"agree": "closes", "differ": "does not close", "undecided": "undecided"}
-    rows.append(Row((f"agreement within {TOLERANCE:.0%}", *(words[each.verdict] for each in found))))
-    headings = number_columns(*(f"{each.name}, {each.size:,} B" for each in found))
-    return Table((Column("part"), *headings), tuple(rows), divisible=True)
+    parts: dict[str, Callable[[Budget], str]] = {
+        "sum of the parts": lambda each: f"{each.total:,.2f}",
+        "measured": lambda each: f"{each.measured:,.2f}",
+        "difference": lambda each: _difference(each.total / each.measured - 1),
+        f"agreement within {TOLERANCE:.0%}": lambda each: words[each.verdict],
+    }
+    rows = [
+        *(
+            (label, *(f"{part:,.2f}" if (part := dict(each.parts).get(label)) is not None else "" for each in found))
+            for label in _part_labels(found)
+        ),
+        *((label, *map(text, found)) for label, text in parts.items()),
+    ]
+    return report.numbers_table("part", (f"{each.name}, {each.size:,} B" for each in found), rows)
 
 
 def _prediction_table(recording: Recording) -> Table:
     rows = []
     for each in recording.facts["predictions"]:
-        numbers = (_microseconds(each[name]) for name in ("predicted", "measured"))
-        rows.append(Row((f"{each['size']:,}", *numbers, _difference(each["difference"]), each["verdict"])))
-    agreement = recording.facts["agreement"]
-    rows.append(
-        Row(
-            ("agreement", "", "", f"within {agreement['within']:.0%}", f"{agreement['agree']} of {agreement['points']}")
-        )
-    )
-    return Table(number_columns("size, bytes", "predicted", "measured", "difference", "verdict"), tuple(rows))
+        numbers = (f"{each[name]:,.2f}" for name in ("predicted", "measured"))
+        rows.append((f"{each['size']:,}", *numbers, _difference(each["difference"]), each["verdict"]))
+    found = recording.facts["agreement"]
+    rows.append(("agreement", "", "", f"within {found['within']:.0%}", f"{found['agree']} of {found['points']}"))
+    return report.numbers_table("size, bytes", ("predicted", "measured", "difference", "verdict"), rows, right=True)
 
 
 def _difference(share: float) -> str:
@@ -160,36 +154,25 @@ def _difference(share: float) -> str:
     return f"{whole:+d}%" if whole else "0%"
 
 
-def _microseconds(value: float) -> str:
-    """A duration in µs with two decimals."""
-    return f"{value:,.2f}"
-
-
 def _shares(interval: Measurement) -> Table:
     rows = []
     for megabits, name in _SPEEDS:
         gap = 1500 * 8 / megabits
         share = interval.median / gap
         shown = f"{share:.1%}" if share <= 1 else "more than one"
-        rows.append(Row((name, number_text(gap), number_text(interval.median), shown)))
-    headings = number_columns("frame interval, µs", "cost per frame, µs", "share of a processor")
-    return Table((Column("link"), *headings), tuple(rows))
+        rows.append((name, number_text(gap), number_text(interval.median), shown))
+    return report.numbers_table("link", ("frame interval, µs", "cost per frame, µs", "share of a processor"), rows)
 
 
-def path_figures(recording: Recording) -> Iterator[PageFigure]:
+def path_figures(recording: Recording) -> Iterator[report.PageFigure]:
     """The ladder over size, and the budgets as bars."""
-    trips = recording.named(TRIP)
-    if trips:
-        yield PageFigure(
-            SeriesFigure([trips], "Half a round trip, by path", MXOE),
-            SERIES_CAPTION,
-        )
+    yield from report.figure_of([recording.named(TRIP)], "Half a round trip, by path", dialect=MXOE)
     found = list(budgets(recording))
     if found:
-        yield PageFigure(_budget_figure(found), "Parts that were measured alone, beside the measured whole.")
+        yield report.PageFigure(_budget_figure(found), "Parts that were measured alone, beside the measured whole.")
 
 
-def _budget_figure(budgets_shown: list[Budget]) -> Figure:
+def _budget_figure(budgets_shown: list[Budget]) -> report.Figure:
     """Stacked bars of the parts, each above a bar of the measured whole."""
 
     def figure(pyplot: Any) -> Any:

@@ -191,6 +191,13 @@ class Series:
         point = self.point(name, x)
         return None if point is None else point.median
 
+    def part(self, end: str, name: str = "") -> Series:
+        """The curves whose names end with ``end``, without it, as a series of a ``name``."""
+        found = [
+            replace(each, name=each.name.removesuffix(end)) for each in self.measurements if each.name.endswith(end)
+        ]
+        return replace(self, name=name or self.name, measurements=found)
+
     def places(self) -> list[Any]:
         """The values of the parameter at which anything was measured, in order."""
         return sorted({each.parameters.get(self.x, 0) for each in self.measurements})

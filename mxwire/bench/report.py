@@ -11,8 +11,9 @@ from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.errors import OutputError, write_file
 from mxwire.extras import import_extra
 from mxwire.report import plot
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, number_columns
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, columns_of
 from mxwire.wire.dialect import Dialect
+from mxwire.words import size_text
 
 _DASHES: Final = {"-": "", "--": "6 3", ":": "2 2", "-.": "6 2 2 2"}
 """Dashes of curves as matplotlib calls them, and for the key of a page."""
@@ -85,9 +86,7 @@ def shared_marks(measurements: Sequence[Measurement]) -> tuple[str, ...]:
 def condition_blocks(recording: Recording) -> Iterator[Block]:
     """The conditions of a recording, and its remarks."""
     yield Heading("Conditions", 3)
-    yield Table(
-        (Column("condition"), Column("value", wraps=True)), tuple(Row(line) for line in recording.conditions.lines())
-    )
+    yield Table(columns_of("condition, ~value"), tuple(map(Row, recording.conditions.lines())))
     if recording.remarks:
         yield Listing(tuple(recording.remarks))
     if not recording.complete:
@@ -97,6 +96,34 @@ def condition_blocks(recording: Recording) -> Iterator[Block]:
 def axis_name(series: Series) -> str:
     """The name of the parameter of a series, with its unit."""
     return ", ".join(filter(None, ("MTU" if series.x == "mtu" else series.x, series.x_unit)))
+
+
+def numbers_table(first: str, headings: Iterable[str], rows: Iterable[Iterable[str]], *, right: bool = False) -> Table:
+    """A table with columns of numbers behind its ``first`` one, which has numbers too if ``right``."""
+    columns = Column(first, right=right), *(Column(each, right=True) for each in headings)
+    return Table(columns, tuple(Row(tuple(each)) for each in rows), divisible=True)
+
+
+def points_table(
+    first: str,
+    headings: Iterable[str],
+    lines: Iterable[tuple[str, Iterable[Measurement | None]]],
+    text: Callable[[Measurement], str] = estimate,
+    *,
+    right: bool = False,
+) -> Table:
+    """A table with a row per line: its name, and the ``text`` of its points; empty for those that were not measured."""
+    rows = ((name, *("" if each is None else text(each) for each in points)) for name, points in lines)
+    return numbers_table(first, headings, rows, right=right)
+
+
+def curves_table(
+    first: str, series: Series, text: Callable[[Measurement], str] = estimate, place: Callable[[Any], str] = size_text
+) -> Table:
+    """A table with a row per contestant of a series, and a column per value of its axis, headed by ``place``."""
+    values = series.places()
+    lines = ((name, [series.point(name, value) for value in values]) for name in series.contestants())
+    return points_table(first, map(place, values), lines, text)
 
 
 def series_table(series: Series) -> Table:
@@ -110,14 +137,10 @@ def series_table(series: Series) -> Table:
     shared = shared_marks(series.measurements)
     headings = [", ".join([name, *(mark for mark in known[name] if mark not in shared)]) for name in names]
     if not series.x:
-        lines = (Row((name, spread(each, shared))) for name in names for each in series.curve(name))
-        return Table((Column("contestant"), *number_columns(series.unit)), tuple(lines))
-    rows = []
-    for value in series.places():
-        points = [(series.point(name, value), known[name]) for name in names]
-        rows.append(Row((f"{value:,}", *("" if point is None else spread(point, marks) for point, marks in points))))
-    columns = (Column(axis_name(series), right=True), *number_columns(*headings))
-    return Table(columns, tuple(rows), divisible=True)
+        alone = ((name, [each]) for name in names for each in series.curve(name))
+        return points_table("contestant", [series.unit], alone, lambda each: spread(each, shared))
+    lines = ((f"{value:,}", [series.point(name, value) for name in names]) for value in series.places())
+    return points_table(axis_name(series), headings, lines, lambda each: spread(each, known[each.name]), right=True)
 
 
 def series_blocks(series: Series) -> Iterator[Block]:
@@ -301,6 +324,15 @@ class PageFigure:
     caption: str
     key: Mapping[str, CurveStyle] = field(default_factory=dict)
     """The parts of a drawing without a legend, by name, unless it is of series."""
+
+
+def figure_of(
+    series: Iterable[Series], title: str, caption: str = SERIES_CAPTION, dialect: Dialect | None = None
+) -> Iterator[PageFigure]:
+    """A figure of those series for which anything was measured; none without any."""
+    shown = [each for each in series if each]
+    if shown:
+        yield PageFigure(SeriesFigure(shown, title, dialect), caption)
 
 
 def write_figure(path: Path, figure: Figure) -> None:

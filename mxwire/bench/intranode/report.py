@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from mxwire.bench.intranode.catalogue import KINDS, MECHANISMS, mechanism_named
@@ -30,9 +31,9 @@ from mxwire.bench.intranode.study import (
     operation_series,
 )
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import PageFigure, SeriesFigure, estimate, series_blocks
+from mxwire.bench.report import PageFigure, SeriesFigure, curves_table, figure_of, numbers_table, series_blocks
 from mxwire.protocol.corridor import SHARED_THRESHOLD
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, columns_of, number_columns
 from mxwire.report.plot import number_text
 from mxwire.words import size_text
 
@@ -50,21 +51,21 @@ def intranode_blocks(recording: Recording) -> Iterator[Block]:
     trips = recording.named(TRIP)
     if trips:
         yield Heading("Half round trip, µs", 3)
-        yield _by_mechanism(trips, estimate)
+        yield curves_table("mechanism", trips)
         yield from _ratio_blocks(trips)
         yield from _processor_blocks(trips)
     for memory in MEMORIES:
         series = recording.named(operation_series(memory))
         if series:
             yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
-            yield _by_mechanism(series, _rate_text)
+            yield curves_table("mechanism", series, _rate_text)
     for name in (SLOTS, SLOWDOWN, SLOWED, ACCESS, SERVED, SERVING, REGISTRATION, SENDERS, AGENT_COPIES):
         series = recording.named(name)
         if series and name in (SLOTS, REGISTRATION, SENDERS, AGENT_COPIES):
             yield from series_blocks(series)
         elif series:
             yield Heading(f"{name[:1].upper()}{name[1:]}, {series.unit}", 3)
-            yield _by_mechanism(series, estimate)
+            yield curves_table("mechanism", series)
     yield from _copy_blocks(recording)
     yield from suitability_blocks(recording)
 
@@ -76,7 +77,7 @@ def _copy_blocks(recording: Recording) -> Iterator[Block]:
         if not series:
             continue
         yield Heading(f"Rate of copies within a process, {memory}, MiB/s", 3)
-        yield _by_mechanism(series, _rate_text)
+        yield curves_table("mechanism", series, _rate_text)
         found = _crossover(series, "past-caches" + IN_C, "string" + IN_C, COPY_SIZES)
         if found is not None:
             place = f"from {size_text(found)}" if found else "at no measured length"
@@ -105,15 +106,6 @@ def _rate_text(point: Measurement) -> str:
     return number_text(point.parameters["size"] / _MIB / point.median * 1e6)
 
 
-def _by_mechanism(series: Series, text: Callable[[Measurement], str]) -> Table:
-    """A row per contestant, and a column per value of the axis."""
-    values, rows = series.places(), []
-    for name in series.contestants():
-        points = (series.point(name, value) for value in values)
-        rows.append(Row((name, *("" if point is None else text(point) for point in points))))
-    return Table((Column("mechanism"), *number_columns(*map(size_text, values))), tuple(rows), divisible=True)
-
-
 def _ratio_blocks(trips: Series) -> Iterator[Block]:
     """The time of a message in Python as a multiple of that in C."""
     twins = [name for name in trips.contestants() if name + IN_C in trips.contestants()]
@@ -122,10 +114,9 @@ def _ratio_blocks(trips: Series) -> Iterator[Block]:
     values, rows = trips.places(), []
     for name in twins:
         pairs = [(trips.median(name, value), trips.median(name + IN_C, value)) for value in values]
-        texts = (f"{one / other:.2f}" if one and other else "" for one, other in pairs)
-        rows.append(Row((name, *texts)))
+        rows.append((name, *(f"{one / other:.2f}" if one and other else "" for one, other in pairs)))
     yield Heading("Time in Python as a multiple of that in C", 3)
-    yield Table((Column("mechanism"), *number_columns(*map(size_text, values))), tuple(rows), divisible=True)
+    yield numbers_table("mechanism", map(size_text, values), rows)
 
 
 def _processor_blocks(trips: Series) -> Iterator[Block]:
@@ -135,10 +126,10 @@ def _processor_blocks(trips: Series) -> Iterator[Block]:
         point = trips.curve(name)[-1]
         scale = (1 << 30) / point.parameters["size"] / 1e6
         both = [point.details.get(f"{kind} {side}", 0.0) for side in ("near", "far") for kind in ("user", "system")]
-        rows.append(Row((name, size_text(point.parameters["size"]), *(f"{each * scale:.2f}" for each in both))))
+        rows.append((name, size_text(point.parameters["size"]), *(f"{each * scale:.2f}" for each in both)))
     yield Heading("Processor time of the longest messages, s per GiB", 3)
-    columns = number_columns("message", "user, side 0", "system, side 0", "user, side 1", "system, side 1")
-    yield Table((Column("mechanism"), *columns), tuple(rows))
+    columns = ("message", "user, side 0", "system, side 0", "user, side 1", "system, side 1")
+    yield numbers_table("mechanism", columns, rows)
 
 
 def suitability_blocks(recording: Recording) -> Iterator[Block]:
@@ -159,7 +150,7 @@ def suitability_blocks(recording: Recording) -> Iterator[Block]:
     fastest = tuple(_fastest_rows(recording))
     if fastest:
         yield Heading("The fastest by size", 3)
-        yield Table((Column("use"), Column("mechanisms", wraps=True)), fastest)
+        yield Table(columns_of("use, ~mechanisms"), fastest)
     local_path = _local_path_text(recording)
     if local_path:
         yield Paragraph(local_path)
@@ -168,23 +159,12 @@ def suitability_blocks(recording: Recording) -> Iterator[Block]:
 _SUITABILITY: Final = (
     Column("mechanism"),
     *number_columns("1 B, µs", "4 MiB, MiB/s", "set-up, µs", "tear-down, µs", "copies"),
-    Column("copied by"),
-    Column("free"),
-    Column("active"),
-    Column("passive"),
-    Column("caches"),
-    Column("permission"),
-    Column("Yama 1"),
-    Column("containers"),
+    *columns_of("copied by, free, active, passive, caches, permission, Yama 1, containers"),
 )
 
 _REMAPPING: Final = Row(
     ("page remapping", *[""] * 4, "0", "both", *[""] * 4, "excluded by the paper: buffers must be whole pages", "", "")
 )
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
 
 
 def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -> Row:
@@ -205,7 +185,7 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
             "yes" if facts.one_sided else "with a thread",
             _caches(recording, name),
             facts.permission,
-            *[_yes(facts.works_apart)] * 2,
+            *["yes" if facts.works_apart else "no"] * 2,
         )
     )
 
@@ -296,11 +276,11 @@ def intranode_figures(recording: Recording) -> Iterator[PageFigure]:
         ([ACCESS], "Accesses to a window", "Active: between fences. Passive: under a lock, while the target computes."),
     )
     for names, title, caption in figures:
-        shown = [series for series in map(recording.named, names) if series]
-        if shown:
-            names = [name for each in shown for name in each.contestants()]
+        for each in figure_of(map(recording.named, names), title, caption):
+            assert isinstance(each.figure, SeriesFigure)
+            curves = [name for series in each.figure.shown for name in series.contestants()]
             groups = {
-                kind: [each for each in names if each.partition(", ")[0] in mechanisms]
+                kind: [name for name in curves if name.partition(", ")[0] in mechanisms]
                 for kind, mechanisms in KINDS.items()
             }
-            yield PageFigure(SeriesFigure(shown, title).grouped(groups), caption)
+            yield replace(each, figure=each.figure.grouped(groups))

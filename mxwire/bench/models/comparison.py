@@ -21,12 +21,12 @@ time. Further series:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, LogpStudy, expanded, logp_figures, window_of
+from mxwire.bench import logp, report
 from mxwire.bench.models.active_messages import TOKENS
 from mxwire.bench.models.catalogue import (
     CARD,
@@ -43,12 +43,11 @@ from mxwire.bench.models.catalogue import (
 )
 from mxwire.bench.models.header import HEADER, PAYLOAD
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import SERIES_CAPTION, Figure, PageFigure, SeriesFigure, marks_legend, shared_marks, spread
 from mxwire.bench.roles.patterns import QUEUED
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.bench.testbed import StudyTestbed
 from mxwire.errors import MxwireError
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Heading, Paragraph, Table
 from mxwire.report.plot import number_text
 from mxwire.words import size_text, suggestion
 
@@ -76,7 +75,7 @@ KNEE: Final = "o_r, knee"
 PATTERNS: Final = ("producer-consumer", "central queue")
 KINDS: Final = {
     "libraries of the paper": ("gam", "am2", "bip", UNSYNCHRONISED, "fm2", "fm2.1", "pm", "vmmc2", CEILING),
-    "other libraries": ("gm", "portals", "unet", CEILING, *expanded(("mx", "tcp", "udp"))),
+    "other libraries": ("gm", "portals", "unet", CEILING, *logp.expanded(("mx", "tcp", "udp"))),
 }
 """Carriers that share a panel of a figure."""
 _WORKS: Final = (25, 50, 75, 100, 125, 150, 200)
@@ -116,7 +115,7 @@ def compared(names: Sequence[str], cards: Sequence[str] = ("inline",)) -> list[s
             raise MxwireError(f"{each} has no code: it cannot be measured")
         if each not in VARIANTS:
             check_model(each)
-    carriers = [each for each in expanded(chosen) if each != CEILING] + [CEILING]
+    carriers = [each for each in logp.expanded(chosen) if each != CEILING] + [CEILING]
     models, others = [each for each in carriers if is_model(each)], [each for each in carriers if not is_model(each)]
     return others + [each + CARDS[card] for card in dict.fromkeys(cards) for each in models]
 
@@ -161,7 +160,7 @@ def compare_models(
     try:
         short = tuple(each for each in sizes if each <= _LONGEST)
         if short:
-            LogpStudy(testbed, recording, options, short, _WINDOW).run(carriers)
+            logp.LogpStudy(testbed, recording, options, short, _WINDOW).run(carriers)
         ComparisonStudy(testbed, rest, options, sizes).run(carriers)
     finally:
         recording.join(rest)
@@ -190,8 +189,8 @@ class ComparisonStudy:
         self._options = options
         self._sizes = sizes
         self._points = Points(recording)
-        self._points.declare("MB/s", BANDWIDTH)
-        self._points.declare("MB/s", *(kind + BY_PAYLOAD for kind in BANDWIDTHS), x="payload")
+        self._points.declare("MB/s", logp.BANDWIDTH)
+        self._points.declare("MB/s", *(kind + BY_PAYLOAD for kind in logp.BANDWIDTHS), x="payload")
         self._points.declare("µs", BURST, KNEE, *PATTERNS)
         self._points.declare("µs", BY_CLIENTS, x="clients", x_unit="")
         self._spin = testbed.spins and not options.quick
@@ -242,7 +241,7 @@ class ComparisonStudy:
 
     def _bandwidths(self, carrier: str, sizes: Sequence[int], number: int, payload: int = 0) -> None:
         key, add = f"{carrier}, {payload}", self._points.add
-        windows = [window_of(size) for size in sizes]
+        windows = [logp.window_of(size) for size in sizes]
         counts = [self._count(key, size) for size in sizes]
         more = {"counts": counts, "windows": windows, "depth": max(windows), "payload": payload}
         found, marks = self._play("bandwidths", carrier, sizes, **more)
@@ -250,12 +249,12 @@ class ComparisonStudy:
             each = found[str(size)]
             self._ns[key, size] = each["both"]
             rates = size / each["gap"], size / each["trip"], 2 * size / each["both"], size / each["both"]
-            for kind, rate in zip(BANDWIDTHS, rates, strict=True):
+            for kind, rate in zip(logp.BANDWIDTHS, rates, strict=True):
                 if number >= 0 and payload:
                     name = f"{carrier}, {size_text(size)}"
                     add(kind + BY_PAYLOAD, name, rate * 1e3, marks=marks, size=size, payload=payload)
                 elif number >= 0:
-                    add(BANDWIDTH, f"{carrier}, {kind}", rate * 1e3, marks=marks, size=size)
+                    add(logp.BANDWIDTH, f"{carrier}, {kind}", rate * 1e3, marks=marks, size=size)
 
     def _clients(self, carrier: str, clients: int, number: int) -> None:
         for size in self._sizes:
@@ -271,7 +270,7 @@ class ComparisonStudy:
                 self._points.add(BY_CLIENTS, name, took, marks=tuple(marks), counts=counts, size=size, clients=clients)
 
     def _patterns(self, carrier: str, sizes: list[int], number: int) -> None:
-        queued = [min(QUEUED, window_of(size)) for size in sizes]
+        queued = [min(QUEUED, logp.window_of(size)) for size in sizes]
         key = f"{carrier}, patterns"
         counts = [self._count(key, size, each) for size, each in zip(sizes, queued, strict=True)]
         found, marks = self._play("used data", carrier, sizes, counts=counts, numbers=queued, depth=max(queued))
@@ -308,43 +307,37 @@ def idle_time(gap: float, loaded: dict[int, float]) -> int:
 def comparison_blocks(recording: Recording) -> Iterator[Block]:
     """LogP by size, the bandwidths with their share of the null model's, Active Messages' own methods, and patterns."""
     every = [each for series in recording.series for each in series.measurements]
-    known = shared_marks(every)
+    known = report.shared_marks(every)
+    text = partial(report.spread, known=known, short=True)
     named = {series.name: series for series in recording.series}
     trips = named.get("RTT/2")
     if trips is not None:
         for size in _sizes(trips):
             yield Heading(", ".join([f"LogP at {size:,} bytes, µs", *known]))
             yield _table(
-                trips.contestants(), {name: (named[name], "") for name in PARAMETERS if name in named}, size, known
+                trips.contestants(), {name: (named[name], "") for name in logp.PARAMETERS if name in named}, size, text
             )
-        yield from marks_legend(every)
-    rates = named.get(BANDWIDTH)
+        yield from report.marks_legend(every)
+    rates = named.get(logp.BANDWIDTH)
     if rates is not None:
         yield Heading(f"Bandwidth, {rates.unit}, and its share of that of {CEILING}")
-        yield Table(
-            (Column("library"), Column("size, bytes", right=True), *number_columns(*BANDWIDTHS)),
-            tuple(_rates(rates, list(dict.fromkeys(each.partition(", ")[0] for each in rates.contestants())))),
-        )
+        names = dict.fromkeys(each.partition(", ")[0] for each in rates.contestants())
+        yield report.numbers_table("library", ("size, bytes", *logp.BANDWIDTHS), _rates(rates, names))
     for series in recording.series:
         if series.name.endswith(BY_PAYLOAD):
             yield Heading(", ".join([f"Bandwidth, {series.name} of frames", series.unit, *known]))
-            yield _over_axis(series, lambda each: spread(each, known, short=True))
+            yield report.curves_table("library, size", series, text, "{:,}".format)
         if series.name == BY_CLIENTS:
             yield Heading(", ".join(["Central queue by number of clients, µs per request", *known]))
-            yield _over_axis(series, lambda each: spread(each, known, short=True))
+            yield report.curves_table("library, size", series, text, "{:,}".format)
             yield Heading(f"{LOOKS.capitalize()}, by number of clients", 3)
-            yield _over_axis(series, lambda each: f"{each.counts[LOOKS]:.1f}")
+            yield report.curves_table("library, size", series, lambda each: f"{each.counts[LOOKS]:.1f}", "{:,}".format)
     if BURST in named:
         yield Heading("Active Messages by the methods of the paper, µs")
-        columns = {
-            "o_s": (named["o_s"], ""),
-            BURST: (named[BURST], ""),
-            "o_r": (named["o_r"], ""),
-            KNEE: (named[KNEE], ""),
-        }
+        columns = {name: (named[name], "") for name in ("o_s", BURST, "o_r", KNEE)}
         for size in _sizes(named[BURST]):
             yield Heading(f"{size:,} bytes", 3)
-            yield _table(named[BURST].contestants(), columns, size, known)
+            yield _table(named[BURST].contestants(), columns, size, text)
     patterns = {
         f"{each}, {how}": (named[each], suffix)
         for each in PATTERNS
@@ -354,10 +347,10 @@ def comparison_blocks(recording: Recording) -> Iterator[Block]:
     if patterns:
         yield Heading("Data that are produced and consumed, µs per message")
         first = next(iter(patterns.values()))[0]
-        names = [each for each in first.contestants() if not each.endswith(COPIED)]
+        models = [each for each in first.contestants() if not each.endswith(COPIED)]
         for size in _sizes(first):
             yield Heading(f"{size:,} bytes", 3)
-            yield _table(names, patterns, size, known)
+            yield _table(models, patterns, size, text)
     if PLACES in recording.facts:
         yield Paragraph(_cards_text(recording.facts[PLACES]))
     subject = f"A library without{CARD.removeprefix(' with')}" if PLACES in recording.facts else "Each library"
@@ -386,34 +379,26 @@ def _sizes(series: Series) -> list[int]:
     return sorted({int(each.parameters["size"]) for each in series.measurements})
 
 
-def _table(names: Sequence[str], columns: dict[str, tuple[Series, str]], size: int, known: tuple[str, ...]) -> Table:
+def _table(
+    names: Sequence[str], columns: dict[str, tuple[Series, str]], size: int, text: Callable[[Measurement], str]
+) -> Table:
     """One row per name; each column is a series and the end of the names of its curves."""
-    rows = []
-    for name in names:
-        if name.endswith("round trips"):
-            continue
-        points = [series.point(name + suffix, size) for series, suffix in columns.values()]
-        rows.append(Row((name, *("" if each is None else spread(each, known, short=True) for each in points))))
-    return Table((Column("library"), *number_columns(*columns)), tuple(rows), divisible=True)
+    lines = (
+        (name, [series.point(name + end, size) for series, end in columns.values()])
+        for name in names
+        if not name.endswith(logp.ROUND_TRIPS)
+    )
+    return report.points_table("library", columns, lines, text)
 
 
-def _over_axis(series: Series, text: Callable[[Measurement], str]) -> Table:
-    """One row per library and size, one column per payload or number of clients."""
-    rows = []
-    for name in series.contestants():
-        points = [series.point(name, place) for place in series.places()]
-        rows.append(Row((name, *("" if each is None else text(each) for each in points))))
-    return Table((Column("library, size"), *number_columns(*(f"{each:,}" for each in series.places()))), tuple(rows))
-
-
-def _rates(series: Series, names: Sequence[str]) -> Iterator[Row]:
+def _rates(series: Series, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
     for name in names:
         for size in _sizes(series):
             ceiling = CEILING + (CARD if has_card(name) else "")
-            curves = [(f"{name}, {kind}", f"{ceiling}, {kind}") for kind in BANDWIDTHS]
+            curves = [(f"{name}, {kind}", f"{ceiling}, {kind}") for kind in logp.BANDWIDTHS]
             cells = [_share(series.point(one, size), series.point(ceiling, size)) for one, ceiling in curves]
             if any(cells):
-                yield Row((name, f"{size:,}", *cells))
+                yield name, f"{size:,}", *cells
 
 
 def _share(rate: Measurement | None, ceiling: Measurement | None) -> str:
@@ -423,30 +408,32 @@ def _share(rate: Measurement | None, ceiling: Measurement | None) -> str:
     return number_text(rate.median) + share
 
 
-def comparison_figures(recording: Recording) -> Iterator[PageFigure]:
+def comparison_figures(recording: Recording) -> Iterator[report.PageFigure]:
     """The figures of LogP, in which the null model is the ceiling, and the patterns over size."""
-    for each in logp_figures(recording):
+    for each in logp.logp_figures(recording):
         caption = f"{each.caption} The curve of {CEILING} is the ceiling of the models."
-        yield PageFigure(_grouped(each.figure), caption)
-    shown = [each for each in recording.series if each.name.endswith(BY_PAYLOAD) and BANDWIDTHS[-1] not in each.name]
-    if shown:
-        caption = f"{SERIES_CAPTION} Every frame has a header of {HEADER.size} bytes more."
-        yield PageFigure(_grouped(SeriesFigure(shown, "Bandwidth by payload of frames")), caption)
-    queues = recording.named(BY_CLIENTS)
-    if queues:
-        # The shortest requests show what it costs to find them.
-        least = min(each.parameters["size"] for each in queues.measurements)
-        for end, how in (("", "in place"), (COPIED, "copied")):
-            name = f"{end}, {size_text(least)}"
-            curves = [each for each in queues.measurements if each.name.endswith(name)]
-            curves = [each for each in curves if end or not each.name.endswith(COPIED + name)]
-            found = [replace(each, name=each.name.removesuffix(name)) for each in curves]
-            title = f"One server and its clients, requests of {size_text(least)}, {how}"
-            yield PageFigure(SeriesFigure([replace(queues, measurements=found)], title), SERIES_CAPTION)
-    shown = [_dashed(each) for each in recording.series if each.name in PATTERNS]
-    if shown:
-        caption = f"{SERIES_CAPTION} Dashed: copied."
-        yield PageFigure(_grouped(SeriesFigure(shown, "Data that are produced and consumed")), caption)
+        yield report.PageFigure(_grouped(each.figure), caption)
+    rates = [
+        each for each in recording.series if each.name.endswith(BY_PAYLOAD) and logp.BANDWIDTHS[-1] not in each.name
+    ]
+    more = f"{report.SERIES_CAPTION} Every frame has a header of {HEADER.size} bytes more."
+    patterns = [_dashed(each) for each in recording.series if each.name in PATTERNS]
+    figures = (
+        *report.figure_of(rates, "Bandwidth by payload of frames", more),
+        *_queue_figures(recording.named(BY_CLIENTS)),
+        *report.figure_of(patterns, "Data that are produced and consumed", f"{report.SERIES_CAPTION} Dashed: copied."),
+    )
+    for each in figures:
+        yield replace(each, figure=_grouped(each.figure))
+
+
+def _queue_figures(queues: Series) -> Iterator[report.PageFigure]:
+    """The shortest requests, in place and copied: they show what it costs to find one."""
+    least = size_text(min((each.parameters["size"] for each in queues.measurements), default=0))
+    found = queues.part(f", {least}")
+    place = replace(found, measurements=[each for each in found.measurements if not each.name.endswith(COPIED)])
+    for series, how in ((place, "in place"), (found.part(COPIED), "copied")):
+        yield from report.figure_of([series], f"One server and its clients, requests of {least}, {how}")
 
 
 def _dashed(series: Series) -> Series:
@@ -455,9 +442,9 @@ def _dashed(series: Series) -> Series:
     return replace(series, measurements=found)
 
 
-def _grouped(figure: Figure) -> Figure:
+def _grouped(figure: report.Figure) -> report.Figure:
     """The figure with panels per kind of carrier and place of the card. The null model is in all of them."""
-    if not isinstance(figure, SeriesFigure):
+    if not isinstance(figure, report.SeriesFigure):
         return figure
     names = {name: name.partition(", ")[0] for each in figure.shown for name in each.contestants()}
     groups = {
