@@ -40,7 +40,7 @@ from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import PageFigure, figure_of, marks_legend, numbers_table, points_table, shared_marks, spread
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
-from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
+from mxwire.bench.study import LEAST_OPERATIONS, StudyOptions, TestbedStudy, kept, round_marks
 from mxwire.bench.testbed import StudyTestbed
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Heading, Paragraph, Table
@@ -112,12 +112,19 @@ def measure_logp(
     return recording
 
 
+def rates_of(size: int, gap: float, trip: float, both: float) -> Iterator[tuple[str, float]]:
+    """The :data:`BANDWIDTHS` in MB/s, from the gap, half a round trip, and the time of an exchange in ns."""
+    # Bytes per ns are 1000 MB/s.
+    rates = (size / gap, size / trip, 2 * size / both, size / both)
+    return zip(BANDWIDTHS, (each * 1e3 for each in rates), strict=True)
+
+
 def window_of(size: int) -> int:
     """Messages in flight of a flood: fewer if they are large, because all must fit into the buffers on the path."""
     return max(min(_WINDOW, _FLIGHT_BYTES // max(size, 1)), 2)
 
 
-class LogpStudy:
+class LogpStudy(TestbedStudy):
     """One run of the study. Floods have at most ``window`` messages in flight, if that is given."""
 
     def __init__(
@@ -128,12 +135,9 @@ class LogpStudy:
         sizes: tuple[int, ...],
         window: int | None = None,
     ) -> None:
-        self._testbed = testbed
-        self._recording = recording
-        self._options = options
+        super().__init__(testbed, recording, options)
         self._sizes = sizes
         self._window = window or (8 if options.quick else _VIRTUAL_WINDOW if testbed.virtual else _WINDOW)
-        self._points = Points(recording)
         self._points.declare("µs", *PARAMETERS)
         self._points.declare("MB/s", BANDWIDTH)
         self._counts: dict[tuple[str, int], int] = {}
@@ -154,10 +158,7 @@ class LogpStudy:
         with kept(self._recording, self._points):
             if self._testbed.spins and not self._testbed.virtual:
                 self._spin_error(possible[0])
-            turns = Turns(self._recording, self._options.progress, self._options.limit)
-            # In virtual time all rounds are equal, so no round has to determine the length of the next.
-            rounds, warm_up = (1, 0) if self._testbed.virtual else (self._options.rounds, self._options.warm_up)
-            turns.play({each: partial(self._round, each) for each in possible}, rounds, warm_up=warm_up)
+            self._take_turns({each: partial(self._round, each) for each in possible})
         self._conclude(possible)
 
     def _spin_error(self, carrier: str) -> None:
@@ -218,10 +219,8 @@ class LogpStudy:
             add(name, carrier, value / 1e3, details=details)
         for name, value in others.items():
             add(name, carrier + ROUND_TRIPS, value / 1e3)
-        rates = size / values["g"], size / values["RTT/2"], 2 * size / found["both"], size / found["both"]
-        for name, rate in zip(BANDWIDTHS, rates, strict=True):
-            # Bytes per ns are 1000 MB/s.
-            add(BANDWIDTH, f"{carrier}, {name}", rate * 1e3)
+        for name, rate in rates_of(size, values["g"], values["RTT/2"], found["both"]):
+            add(BANDWIDTH, f"{carrier}, {name}", rate)
         kept_trips = self._round_trips.setdefault(carrier, {}).setdefault(size, {"one": [], "burst": [], "apart": []})
         for name, value in (("one", one), ("burst", burst), ("apart", apart)):
             kept_trips[name].append(value / 1e3)

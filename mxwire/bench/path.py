@@ -36,13 +36,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.channels.hosts import COPIED, LOCAL, ONE_COPY, OVER_XDP
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.roles.program import library_refusal
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
-from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
-from mxwire.bench.testbed import NamespaceTestbed, ProcessSide, StudyTestbed, TestbedError, play_on
+from mxwire.bench.study import StudyOptions, TestbedStudy, kept, round_marks
+from mxwire.bench.testbed import Found, NamespaceTestbed, ProcessSide, StudyTestbed, TestbedError, play_on
 from mxwire.bench.worker import SideSetup
 from mxwire.lab import machine
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
@@ -138,15 +138,15 @@ def measure_path(
     return recording
 
 
-class PathStudy:
+_BothFound = tuple[Found, Found]
+
+
+class PathStudy(TestbedStudy):
     """One run of the study on a testbed; :attr:`interpreted` is a second testbed for the interpreted mxwire."""
 
     def __init__(self, testbed: StudyTestbed, recording: Recording, options: StudyOptions) -> None:
-        self._testbed = testbed
+        super().__init__(testbed, recording, options)
         self.interpreted: StudyTestbed | None = None
-        self._recording = recording
-        self._options = options
-        self._points = Points(recording)
         self._points.declare("µs", TRIP, ALONE)
         self._points.declare("ns", CALL)
         self._points.declare("µs", FRAME)
@@ -158,9 +158,7 @@ class PathStudy:
         """Measure, and fill the recording."""
         try:
             with kept(self._recording, self._points):
-                turns = Turns(self._recording, self._options.progress)
-                turns.play(dict(self.contestants()), self._options.rounds, warm_up=self._options.warm_up)
-                self._trace(turns.out)
+                self._trace(self._take_turns(dict(self.contestants())).out)
         finally:
             if self._neighbour is not None:
                 self._neighbour.close()
@@ -170,70 +168,111 @@ class PathStudy:
 
     def contestants(self) -> Iterator[tuple[str, Callable[[int], None]]]:
         """The contestants that the testbed permits, by name; each is called with the number of a round."""
-        testbed = self._testbed
+        testbed, other = self._testbed, self.interpreted
         for rung in RUNGS:
             reason = testbed.can_use(rung)
             if reason is not None:
                 self._recording.remarks.append(f"{rung}: not applicable: {reason}")
                 continue
             for mode in ("spinning",) if rung == "shared memory" else ("spinning", "blocking"):
-                if mode == "spinning" and not testbed.spins:
-                    # If two polling sides share a processor, each waits for the end of the other's time slice.
-                    continue
-                yield f"{rung}, {mode}", partial(self._trips, testbed, rung, rung, mode)
+                # If two polling sides share a processor, each waits for the end of the other's time slice.
+                if mode == "blocking" or testbed.spins:
+                    yield self._trips(testbed, rung, rung, mode)
         if isinstance(testbed, NamespaceTestbed) and testbed.spins:
             yield from self._within_namespaces(testbed)
+        for heat in ("warm", "cold"):
+            yield self._single(testbed, "memory copy", f"memory copy, {heat}", cold=heat == "cold")
+        yield "system call", self._calls
         yield from self._alone(testbed, "")
         for carrier in ("ring", "frames"):
             yield f"frame interval, {carrier}", partial(self._frame_interval, carrier)
-        if self.interpreted is not None:
-            other = self.interpreted
+        if other is not None:
             for mode in ("spinning", "blocking") if testbed.spins else ("blocking",):
-                yield f"mxoe interpreted, {mode}", partial(self._trips, other, "mxoe", "mxoe interpreted", mode)
+                yield self._trips(other, "mxoe", "mxoe interpreted", mode)
             if testbed.spins:
-                yield "ring interpreted, spinning", partial(self._trips, other, "ring", "ring interpreted", "spinning")
+                yield self._trips(other, "ring", "ring interpreted", "spinning")
             yield from self._alone(other, " interpreted")
         if not testbed.spins:
             self._recording.remarks.append("spinning: not applicable: there is one processor")
 
+    def _contestant(
+        self, series: str, name: str, sizes: Sequence[int], run: Callable[..., _BothFound], **more: Any
+    ) -> tuple[str, Callable[[int], None]]:
+        return name, partial(self._measure, series, name, sizes, run, **more)
+
+    def _measure(
+        self,
+        series: str,
+        name: str,
+        sizes: Sequence[int],
+        run: Callable[..., _BothFound],
+        number: int,
+        *,
+        spin: bool = False,
+        counted: bool = False,
+        **more: Any,
+    ) -> None:
+        """Add the times of a round to their points, or plan the next rounds by those of the warm-up.
+
+        ``run`` plays a role with the sizes and operations per size: few in the warm-up. ``more`` are parameters of the
+        points; if ``counted``, the waits and frames of the active side are counted.
+        """
+        counts = [_PILOT if number < 0 else self._options.operations(1e9)] * len(sizes)
+        counts = counts if number < 0 else self._counts.get(name) or counts
+        active, passive = run(sizes=list(sizes), counts=counts)
+        if number < 0:
+            self._counts[name] = [
+                self._options.operations(2 * each["median"], _SECTION_NS if int(size) > 4096 else 2 * _SECTION_NS)
+                for size, each in active["points"].items()
+            ]
+            return
+        marks = dict.fromkeys([*round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)])
+        for size, found in active["points"].items():
+            self._add(series, name, int(size), found, tuple(marks), **more)
+        if counted:
+            frames = active["frames"].get("sent", 0) + active["frames"].get("received", 0)
+            uses = {"waits, all sizes": active["use"]["waits"], "frames, all sizes": frames}
+            per_trip = {each: value / active["trips"] for each, value in uses.items()}
+            self._points.count(series, name, per_trip, size=sizes[0])
+
+    def _trips(self, testbed: StudyTestbed, carrier: str, rung: str, mode: str) -> tuple[str, Callable[[int], None]]:
+        spin, sizes = mode == "spinning", self._sizes(rung, mode)
+        run = partial(testbed.run, "trips", carrier=carrier, spin=spin)
+        return self._contestant(TRIP, f"{rung}, {mode}", sizes, run, spin=spin, counted=True, over=rung, mode=mode)
+
     def _within_namespaces(self, testbed: NamespaceTestbed) -> Iterator[tuple[str, Callable[[int], None]]]:
         """The null model, the local path, and rungs without steering."""
-        yield f"{FRAMES_IN_C}, spinning", partial(self._frames_in_c, testbed, f"{FRAMES_IN_C}, spinning")
+        in_c = partial(self._frames_in_c, testbed)
+        polled = partial(self._contestant, TRIP, spin=True, mode="spinning")
+        yield polled(f"{FRAMES_IN_C}, spinning", SIZES[:1], in_c, over=FRAMES_IN_C)
         for rung in (LOCAL, ONE_COPY, COPIED):
-            yield f"{rung}, spinning", partial(self._local, testbed, rung)
+            run: Callable[..., _BothFound] = partial(self._within, testbed, "trips", carrier=rung, spin=True)
+            yield polled(f"{rung}, spinning", self._sizes(rung, "spinning"), run, over=rung)
         for rung in _PLAIN if testbed.options.steered else ():
             if testbed.can_use(rung) is None:
-                name = f"{rung}, spinning, {NOT_STEERED}"
-                if rung == FRAMES_IN_C:
-                    play = partial(self._frames_in_c, testbed, name)
-                else:
-                    play = partial(self._plain_trips, testbed, rung, name)
-                yield name, partial(self._not_steered, testbed, play)
+                play = in_c if rung == FRAMES_IN_C else partial(testbed.run, "trips", carrier=rung, spin=True)
+                run, sizes = partial(self._not_steered, testbed, play), EDGES if rung == "mxoe" else SIZES[:1]
+                yield polled(f"{rung}, spinning, {NOT_STEERED}", sizes, run, over=rung)
 
-    def _not_steered(self, testbed: NamespaceTestbed, play: Callable[[int], None], number: int) -> None:
+    def _not_steered(self, testbed: NamespaceTestbed, play: Callable[..., _BothFound], **parameters: Any) -> _BothFound:
         testbed.steer(False)
         try:
-            play(number)
+            return play(**parameters)
         finally:
             testbed.steer(True)
 
-    def _plain_trips(self, testbed: StudyTestbed, rung: str, name: str, number: int) -> None:
-        parameters = self._parameters(name, EDGES if rung == "mxoe" else SIZES[:1], number)
-        self._take_trips(name, rung, "spinning", number, *testbed.run("trips", carrier=rung, spin=True, **parameters))
-
-    def _frames_in_c(self, testbed: NamespaceTestbed, name: str, number: int) -> None:
-        (count,) = self._parameters(name, SIZES[:1], number)["counts"]
+    def _frames_in_c(self, testbed: NamespaceTestbed, sizes: list[int], counts: list[int]) -> _BothFound:
         places = []
         for place, side in reversed(list(enumerate(testbed.sides))):
             own, other = (each.replace(":", "") for each in (testbed.addresses[place], testbed.addresses[1 - place]))
             where = {"interface": testbed.ports[place].interface, "own": own, "other": other, "active": place == 0}
-            side.start(FRAMES_IN_C, {**where, "size": SIZES[0], "count": count})
+            side.start("frames in c", {**where, "size": sizes[0], "count": counts[0]})
             side.ready()
             places.append(side)
         passive, active = (each.result() for each in places)
-        self._take_trips(name, FRAMES_IN_C, "spinning", number, {"points": active["points"]}, passive)
+        return {"points": active["points"]}, passive
 
-    def _within(self, testbed: NamespaceTestbed, role: str, **parameters: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _within(self, testbed: NamespaceTestbed, role: str, **parameters: Any) -> _BothFound:
         """Play a role on two processes that are on one interface."""
         if self._neighbour is None:
             port = testbed.ports[0]
@@ -243,43 +282,18 @@ class PathStudy:
             self._neighbour = ProcessSide(setup, testbed.options.package)
         return play_on((testbed.sides[0], self._neighbour), role, parameters)
 
-    def _local(self, testbed: NamespaceTestbed, rung: str, number: int) -> None:
-        name = f"{rung}, spinning"
-        parameters = self._parameters(name, self._sizes(rung, "spinning"), number)
-        found = self._within(testbed, "trips", carrier=rung, spin=True, **parameters)
-        self._take_trips(name, rung, "spinning", number, *found)
-
-    def _take_trips(
-        self, name: str, rung: str, mode: str, number: int, active: dict[str, Any], passive: dict[str, Any]
-    ) -> None:
-        """Take the half round trips that both sides of a carrier report."""
-        spin = mode == "spinning"
-        marks = dict.fromkeys([*round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)])
-        self._take(TRIP, name, number, active["points"], tuple(marks), over=rung, mode=mode)
-
-    def _take(
-        self, series: str, name: str, number: int, points: dict[str, Any], marks: tuple[str, ...] = (), **more: Any
-    ) -> None:
-        """Add the times of a round to their points, or plan the next rounds by those of the warm-up."""
-        if number >= 0:
-            for size, found in points.items():
-                self._add(series, name, int(size), found, marks, **more)
-            return
-        self._counts[name] = [
-            self._options.operations(2 * each["median"], _SECTION_NS if int(size) > 4096 else 2 * _SECTION_NS)
-            for size, each in points.items()
-        ]
-
     def _alone(self, testbed: StudyTestbed, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
-        if not kind:
-            yield "memory copy, warm", partial(self._single, testbed, "memory copy", "memory copy, warm", cold=False)
-            yield "memory copy, cold", partial(self._single, testbed, "memory copy", "memory copy, cold", cold=True)
-            yield "system call", self._calls
         for role in ("engine", "hosts"):
-            yield f"{role}{kind}", partial(self._single, testbed, role, f"{role}{kind}", dialect="mxoe")
+            yield self._single(testbed, role, f"{role}{kind}", dialect="mxoe")
         for mode in ("spinning", "blocking") if testbed.spins else ("blocking",):
-            name = f"{AMONG}{kind}, {mode}"
-            yield name, partial(self._among, testbed, name, mode)
+            run = partial(testbed.run, AMONG, carrier="ring", dialect="mxoe", spin=mode == "spinning")
+            yield self._contestant(ALONE, f"{AMONG}{kind}, {mode}", BUDGET_SIZES, run)
+
+    def _single(self, testbed: StudyTestbed, role: str, name: str, **more: Any) -> tuple[str, Callable[[int], None]]:
+        def run(**parameters: Any) -> _BothFound:
+            return testbed.run_alone(role, **parameters, **more), {}
+
+        return self._contestant(ALONE, name, self._sizes(role, "alone"), run)
 
     def _sizes(self, rung: str, mode: str) -> tuple[int, ...]:
         if rung == ONE_COPY:
@@ -288,22 +302,6 @@ class PathStudy:
         if self._options.quick:
             return _QUICK_SIZES
         return HOST_SIZES if (rung, mode) == ("mxoe", "spinning") else SIZES
-
-    def _parameters(self, name: str, sizes: Sequence[int], number: int) -> dict[str, list[int]]:
-        """Sizes and operations per size: few in the warm-up, which determines the number in later rounds."""
-        counts = [_PILOT if number < 0 else self._options.operations(1e9)] * len(sizes)
-        return {"sizes": list(sizes), "counts": counts if number < 0 else self._counts.get(name) or counts}
-
-    def _trips(self, testbed: StudyTestbed, carrier: str, rung: str, mode: str, number: int) -> None:
-        name, sizes = f"{rung}, {mode}", self._sizes(rung, mode)
-        parameters = self._parameters(name, sizes, number)
-        active, passive = testbed.run("trips", carrier=carrier, spin=mode == "spinning", **parameters)
-        self._take_trips(name, rung, mode, number, active, passive)
-        frames = active["frames"].get("sent", 0) + active["frames"].get("received", 0)
-        uses = {"waits, all sizes": active["use"]["waits"], "frames, all sizes": frames}
-        if number >= 0:
-            per_trip = {each: value / active["trips"] for each, value in uses.items()}
-            self._points.count(TRIP, name, per_trip, size=sizes[0])
 
     def _add(
         self, series: str, name: str, size: int, found: dict[str, float], marks: tuple[str, ...] = (), **more: Any
@@ -320,15 +318,6 @@ class PathStudy:
             size=size,
             **more,
         )
-
-    def _single(self, testbed: StudyTestbed, role: str, name: str, number: int, **more: Any) -> None:
-        parameters = self._parameters(name, self._sizes(role, "alone"), number)
-        self._take(ALONE, name, number, testbed.run_alone(role, **parameters, **more)["points"])
-
-    def _among(self, testbed: StudyTestbed, name: str, mode: str, number: int) -> None:
-        parameters = self._parameters(name, BUDGET_SIZES, number)
-        active, _ = testbed.run(AMONG, carrier="ring", dialect="mxoe", spin=mode == "spinning", **parameters)
-        self._take(ALONE, name, number, active["points"])
 
     def _calls(self, number: int) -> None:
         points = self._testbed.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]

@@ -16,10 +16,10 @@ from random import SystemRandom
 from typing import Any, Final
 
 from mxwire.bench.channels.carriers import is_host, mtu_refusal
-from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.imb.rank import MODULE, setup_of
 from mxwire.bench.record import Conditions
-from mxwire.bench.testbed import PATIENCE, ProcessSide, SideLostError, StudySide, StudyTestbed, TestbedError
+from mxwire.bench.testbed import ProcessSide, SideLostError, StudySide, StudyTestbed, TestbedError
 from mxwire.bench.worker import SideSetup, failure
 from mxwire.errors import MxwireError
 from mxwire.ethernet import BROADCAST, ETHERTYPE, SOURCE, mac_text
@@ -77,7 +77,7 @@ class RemoteMachine:
         """Send a request, and return the fields of its answer.
 
         Raises :class:`~mxwire.bench.testbed.SideLostError` without one, :class:`TestbedError` with the other machine's
-        error, and :class:`~mxwire.bench.channels.channel.SilenceError` if messages were lost there.
+        error, and :class:`~mxwire.bench.errors.SilenceError` if messages were lost there.
         """
         self._number += 1
         message = ControlMessage(f"study {verb}", self._number, {"study": _STUDY} | fields)
@@ -107,26 +107,24 @@ class RemoteSide(StudySide):
         self._machine = machine
         self._process = {"kind": kind, "setup": setup, "interpreted": interpreted}
         self._started = False
+        self.name = f"the remote {kind}'s"
 
-    def start(self, role: str, parameters: dict[str, Any]) -> None:
-        """Begin a role; the answer arrives when its channel is open."""
+    def _begin(self, role: str, parameters: dict[str, Any]) -> None:
         self._started = True
         self._machine.ask("start", _OPENING, process=self._process, role=role, parameters=parameters)
 
-    def ready(self) -> None:
-        """Return at once: the answer to the start reported it."""
-
-    def result(self) -> dict[str, Any]:
-        """Request the result until it is available."""
-        end = time.monotonic() + PATIENCE
-        while True:
+    def _next(self, timeout: float) -> dict[str, Any]:
+        """Request the result until it is available; the answer to the start has reported the open channel."""
+        end = time.monotonic() + timeout
+        while self._opened:
             answer = self._machine.ask("result", process=self._process)
             if "result" in answer:
-                return dict(answer["result"])
+                return dict(answer)
             if time.monotonic() > end:
                 address = mac_text(self._machine.address)
-                raise SideLostError(f"the side at {address} has no result within {PATIENCE:g} s")
+                raise SideLostError(f"the side at {address} has no result within {timeout:g} s")
             time.sleep(_POLL)
+        return {"ready": True}
 
     def close(self) -> None:
         """End the process; one that cannot be reached ends when the next study begins there."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final, TypeVar
 
-from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.record import Conditions, Measurement, Recording, Series
+from mxwire.bench.errors import SilenceError
+from mxwire.bench.record import VARIED, Conditions, Measurement, Recording, Series
 from mxwire.bench.rounds import LEAST_ROUNDS, QUICK_ROUNDS
-from mxwire.bench.testbed import SideLostError, TestbedError
+from mxwire.bench.testbed import SideLostError, StudyTestbed, TestbedError
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
@@ -187,18 +187,23 @@ def kept(recording: Recording, points: Points) -> Iterator[None]:
     points.fill()
 
 
-def varied_points(
+def vary(
     recording: Recording,
-    tables: Iterable[tuple[str, Tables]],
-    compute: Callable[[Points, Tables, StudyOptions], None],
     options: StudyOptions,
-) -> Iterator[dict[str, Any]]:
-    """The points that a study in virtual time has with other tables of costs, as the fact ``varied`` has them."""
-    for name, costs in tables:
-        options.progress(f"{recording.study}, with {name}")
-        points = Points(Recording(recording.study, recording.conditions))
-        compute(points, costs, replace(options, progress=_ignore))
-        yield {"guess": name, "points": points.fill().values()}
+    tables: Iterable[tuple[str, Tables]],
+    compute: Callable[[Tables, StudyOptions], Sequence[Recording]],
+) -> None:
+    """Add the fact :data:`VARIED` to the recording of a study in virtual time, unless it is quick or partial.
+
+    It has the points that result with other tables of costs.
+    """
+    if recording.complete and not options.quick:
+        varied = []
+        for name, costs in tables:
+            options.progress(f"{recording.study}, with {name}")
+            found = compute(costs, StudyOptions(options.rounds))
+            varied.append({"guess": name, "points": [point for part in found for point in part.values()]})
+        recording.facts[VARIED] = varied
 
 
 class Turns:
@@ -247,3 +252,19 @@ class Turns:
                     self._recording.complete &= isinstance(error, SilenceError) or not isinstance(error, TestbedError)
                     measured = count_of(max(number, 0), "round")
                     self._recording.remarks.append(f"{name}: left out after {measured}: {error}")
+
+
+class TestbedStudy:
+    """A study under way on a testbed, which fills a recording."""
+
+    def __init__(self, testbed: StudyTestbed, recording: Recording, options: StudyOptions) -> None:
+        self._testbed, self._recording, self._options = testbed, recording, options
+        self._points = Points(recording)
+
+    def _take_turns(self, contestants: dict[str, Callable[[int], None]]) -> Turns:
+        """Let contestants take turns, and return these."""
+        turns = Turns(self._recording, self._options.progress, self._options.limit)
+        # In virtual time all rounds are equal, so no round has to determine the length of the next.
+        rounds, warm_up = (1, 0) if self._testbed.virtual else (self._options.rounds, self._options.warm_up)
+        turns.play(contestants, rounds, warm_up=warm_up)
+        return turns

@@ -23,7 +23,7 @@ from threading import Thread
 from typing import Any, Final, Self
 
 from mxwire.bench.channels.carriers import is_host
-from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.models.catalogue import has_card, is_model
 from mxwire.bench.record import Conditions, now_text
 from mxwire.bench.roles.common import BARE_ETHERTYPE, IP_ADDRESSES
@@ -58,20 +58,42 @@ class SideLostError(TestbedError):
 class StudySide(ABC):
     """One side of a testbed: start a role, wait until its channel is open, and take its result."""
 
-    @abstractmethod
+    name: str
+    busy = False
+    """True while a role is under way."""
+    _opened = False
+
     def start(self, role: str, parameters: Found) -> None:
         """Begin a role."""
+        self._opened, self.busy = False, True
+        self._begin(role, parameters)
 
-    @abstractmethod
     def ready(self) -> None:
         """Wait until the channel is open; raise the error of the side if it cannot be opened."""
+        answer = self._next(_STARTING)
+        self.busy = "error" not in answer
+        _checked(answer, self.name)
+        self._opened = True
 
-    @abstractmethod
     def result(self) -> Found:
         """Wait for the end of the role, and return its values.
 
-        Raises :class:`~mxwire.bench.channels.channel.SilenceError` if messages were lost.
+        Raises :class:`~mxwire.bench.errors.SilenceError` if messages were lost.
         """
+        if not self._opened:
+            self.ready()
+        answer = self._next(PATIENCE)
+        self.busy = False
+        found: Found = _checked(answer, self.name)["result"]
+        return found
+
+    @abstractmethod
+    def _begin(self, role: str, parameters: Found) -> None:
+        """Have the side begin a role."""
+
+    @abstractmethod
+    def _next(self, timeout: float) -> Found:
+        """Wait for the next answer: that the channel is open, the result, or an error."""
 
     @abstractmethod
     def close(self) -> None:
@@ -90,15 +112,14 @@ class ProcessSide(StudySide):
     """A side in a process of its own, interpreted or compiled: a ``module`` that speaks as ``mxwire.bench.worker``."""
 
     def __init__(self, setup: Any, package: Path | None = None, module: str = WORKER, name: str = "") -> None:
-        self._name = name or ("the active" if setup.active else "the passive")
+        self.name = name or ("the active" if setup.active else "the passive")
         environment = {} if package is None else {"PYTHONPATH": str(package)}
         self._child = ChildProcess(
             [sys.executable, "-P", "-m", module], environment=environment, stderr=subprocess.DEVNULL
         )
-        self._opened = self.busy = False
         try:
             self._write(asdict(setup))
-            self.about: Found = _checked(self._read(_STARTING), self._name)["side"]
+            self.about: Found = _checked(self._next(_STARTING), self.name)["side"]
         except BaseException:
             self.close()
             raise
@@ -112,15 +133,15 @@ class ProcessSide(StudySide):
         try:
             self._child.write_line(json.dumps(value).encode())
         except ChildEndedError:
-            raise SideLostError(f"{self._name} side has ended") from None
+            raise SideLostError(f"{self.name} side has ended") from None
 
-    def _read(self, timeout: float) -> Found:
+    def _next(self, timeout: float) -> Found:
         try:
             line = self._child.read_line(timeout)
         except ChildEndedError:
-            raise SideLostError(f"{self._name} side has ended") from None
+            raise SideLostError(f"{self.name} side has ended") from None
         if line is None:
-            raise SideLostError(f"{self._name} side does not answer within {timeout:g} s")
+            raise SideLostError(f"{self.name} side does not answer within {timeout:g} s")
         answer: Found = json.loads(line)
         return answer
 
@@ -129,26 +150,8 @@ class ProcessSide(StudySide):
         """True if no answer has arrived."""
         return self._child.silent
 
-    def start(self, role: str, parameters: Found) -> None:
-        """Begin a role."""
-        self._opened, self.busy = False, True
+    def _begin(self, role: str, parameters: Found) -> None:
         self._write({"role": role, "parameters": parameters})
-
-    def ready(self) -> None:
-        """Wait until the channel is open."""
-        answer = self._read(_STARTING)
-        self.busy = "error" not in answer
-        _checked(answer, self._name)
-        self._opened = True
-
-    def result(self) -> Found:
-        """Wait for the result."""
-        if not self._opened:
-            self.ready()
-        answer = self._read(PATIENCE)
-        self.busy = False
-        found: Found = _checked(answer, self._name)["result"]
-        return found
 
     def close(self) -> None:
         """Kill the process, even if it is busy."""
@@ -159,44 +162,31 @@ class MemorySide(StudySide):
     """A side in a thread of this process."""
 
     def __init__(self, setup: SideSetup, network: MemoryNetwork, bare: MemoryNetwork) -> None:
+        self.name = "active" if setup.active else "passive"
         self._setup = setup
         self._networks = {True: network, False: bare}
         self._answers: Queue[Found] = Queue()
 
-    def start(self, role: str, parameters: Found) -> None:
-        """Begin a role in a new thread."""
-        network = self._networks[is_host(str(parameters.get("carrier")))]
+    def _begin(self, role: str, parameters: Found) -> None:
+        network, answers = self._networks[is_host(str(parameters.get("carrier")))], Queue[Found]()
 
         def play() -> None:
             request = {"role": role, "parameters": parameters}
             try:
-                result = run_role(self._setup, request, lambda: self._answers.put({"ready": True}), network=network)
+                result = run_role(self._setup, request, lambda: answers.put({"ready": True}), network=network)
             except Exception as error:
-                self._answers.put(failure(error))
+                answers.put(failure(error))
             else:
-                self._answers.put({"result": result})
+                answers.put({"result": result})
 
-        self._answers = Queue()
+        self._answers = answers
         Thread(target=play, daemon=True).start()
 
-    def _next(self) -> Found:
-        side = "active" if self._setup.active else "passive"
+    def _next(self, timeout: float) -> Found:
         try:
-            return _checked(self._answers.get(timeout=PATIENCE), side)
+            return self._answers.get(timeout=timeout)
         except Empty:
-            raise SideLostError(f"the {side} side does not answer within {PATIENCE:g} s") from None
-
-    def ready(self) -> None:
-        """Wait until the channel is open."""
-        self._next()
-
-    def result(self) -> Found:
-        """Wait for the result."""
-        answer = self._next()
-        if "ready" in answer:
-            answer = self._next()
-        found: Found = answer["result"]
-        return found
+            raise SideLostError(f"the {self.name} side does not answer within {timeout:g} s") from None
 
     def close(self) -> None:
         """Do nothing: the thread ends with its role."""
@@ -275,7 +265,7 @@ class StudyTestbed(ABC):
 
         A round with lost messages is repeated up to :data:`REPETITIONS` times; ``lost`` in the active side's values is
         the number of repetitions. Raises :class:`SideLostError` if a side is gone, :class:`TestbedError` if one
-        fails, and :class:`~mxwire.bench.channels.channel.SilenceError` if all repetitions lose messages.
+        fails, and :class:`~mxwire.bench.errors.SilenceError` if all repetitions lose messages.
         """
         for lost in range(REPETITIONS + 1):
             try:

@@ -17,10 +17,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from mxwire.bench.channels.carriers import check_carrier, open_channel
-from mxwire.bench.channels.channel import LARGEST, ChannelSetup, SilenceError
+from mxwire.bench.channels.channel import LARGEST, ChannelSetup
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.roles import alone, exchanges, patterns, program, tracing
 from mxwire.errors import MxwireError
-from mxwire.lab.machine import pin
+from mxwire.lab.machine import interface_record, pin
+from mxwire.lab.namespaces import inside
 
 
 @dataclass(frozen=True)
@@ -41,46 +43,29 @@ class SideSetup:
     """No side runs on that processor."""
 
 
-STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
-    "trips": exchanges.trips,
-    "flood": exchanges.flood,
-    "fragments": exchanges.fragments,
-    "parametrised": exchanges.parametrised,
-    "arrived": exchanges.arrived,
-    "simultaneous": exchanges.simultaneous,
-    "spin error": exchanges.spin_error,
-    "requests": patterns.requests,
-    "bandwidths": patterns.bandwidths,
-    "used data": patterns.used_data,
-    "central queue": patterns.central_queue,
-    "hosts among frames": alone.hosts_among_frames,
-    "traced trips": tracing.traced_trips,
-}
+def _by_name(*roles: Callable[..., dict[str, Any]]) -> dict[str, Callable[..., dict[str, Any]]]:
+    return {each.__name__.replace("_", " "): each for each in roles}
+
+
+STUDY_ROLES: Final = _by_name(
+    *(exchanges.trips, exchanges.flood, exchanges.fragments, exchanges.parametrised, exchanges.arrived),
+    *(exchanges.simultaneous, exchanges.spin_error, tracing.traced_trips, alone.hosts_among_frames),
+    *(patterns.requests, patterns.bandwidths, patterns.used_data, patterns.central_queue),
+)
 """Roles over a channel, which both sides play with the same parameters."""
-LONE_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
-    "memory copy": alone.memory_copy,
-    "system call": alone.system_call,
-    "engine": alone.engine,
-    "hosts": alone.hosts,
-    "traced engine": tracing.traced_engine,
-    "traced library": program.traced_library,
-    "frames in C": program.frame_trips,
-}
+LONE_ROLES: Final = _by_name(
+    *(alone.memory_copy, alone.system_call, alone.engine, alone.hosts),
+    *(tracing.traced_engine, program.traced_library, program.frames_in_c),
+)
 """Roles without a channel."""
 _MOST: Final = 10_000_000
 _LONGEST_NS: Final = 10_000_000_000
 _LIMITS: Final = {
-    "windows": 4096,
+    **dict.fromkeys(("window", "windows", "depth", "number", "numbers"), 4096),
+    **dict.fromkeys(("count", "counts", "repetitions"), _MOST),
     "multiples": 10_000,
-    "count": _MOST,
-    "counts": _MOST,
-    "repetitions": _MOST,
-    "window": 4096,
-    "depth": 4096,
     "payload": 65_535,
     "clients": 64,
-    "number": 4096,
-    "numbers": 4096,
 }
 _TIMES: Final = ("work", "gap", "wait", "durations")
 
@@ -116,7 +101,7 @@ def run_role(setup: SideSetup, request: dict[str, Any], ready: Callable[[], obje
     """Open the channel of a request, call ``ready``, play the role, and return its values.
 
     ``more`` are further properties of the channel. Raises :class:`RoleError` for bad requests, and
-    :class:`~mxwire.bench.channels.channel.SilenceError` if messages were lost.
+    :class:`~mxwire.bench.errors.SilenceError` if messages were lost.
     """
     name, parameters = request.get("role"), dict(request.get("parameters") or {})
     if name in LONE_ROLES:
@@ -125,19 +110,10 @@ def run_role(setup: SideSetup, request: dict[str, Any], ready: Callable[[], obje
     if name not in STUDY_ROLES:
         raise RoleError(f"there is no role {name!r}")
     channel_parameters = check_parameters(parameters)
-    channel = open_channel(
-        ChannelSetup(
-            interface=setup.interface,
-            own=bytes.fromhex(setup.own),
-            other=bytes.fromhex(setup.other),
-            active=setup.active,
-            addresses=setup.addresses,
-            card_processor=setup.card_processor,
-            card_polls=setup.card_polls,
-            **channel_parameters,
-            **more,
-        )
-    )
+    same = ("interface", "active", "addresses", "card_processor", "card_polls")
+    more |= {each: getattr(setup, each) for each in same}
+    own, other = bytes.fromhex(setup.own), bytes.fromhex(setup.other)
+    channel = open_channel(ChannelSetup(own=own, other=other, **channel_parameters, **more))
     try:
         ready()
         return STUDY_ROLES[name](channel, **parameters)
@@ -145,9 +121,30 @@ def run_role(setup: SideSetup, request: dict[str, Any], ready: Callable[[], obje
         channel.close()
 
 
-def _answer(value: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
-    sys.stdout.flush()
+def answer(**values: Any) -> None:
+    """Write a line to the process that has started this one."""
+    print(json.dumps(values), flush=True)
+
+
+def serve(
+    namespace: str | None,
+    processor: int | None,
+    about: Callable[[], dict[str, Any]],
+    play: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    """Be a side at its place: write ``about``, and answer requests until standard input is closed."""
+    try:
+        pin(processor)
+        # Connections, too, belong to the namespace in which they are made.
+        with inside(namespace):
+            answer(side=about())
+            for line in sys.stdin:
+                try:
+                    answer(result=play(json.loads(line)))
+                except Exception as error:
+                    answer(**failure(error))
+    except (MxwireError, OSError) as error:
+        answer(**failure(error))
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -161,32 +158,26 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 def describe_side(setup: SideSetup) -> dict[str, Any]:
     """The machine and the interface of a side, in its namespace."""
-    from mxwire.lab.machine import interface_record
-
     return interface_record(setup.interface) if setup.interface else {}
 
 
 def main() -> None:
-    """Serve requests until standard input is closed."""
-    from mxwire.lab.namespaces import inside
-
+    """Serve the requests for a side."""
     line = sys.stdin.readline()
-    if not line:
-        return
-    given = json.loads(line)
-    given["addresses"] = None if given["addresses"] is None else tuple(given["addresses"])
-    setup = SideSetup(**given)
-    try:
-        with inside(setup.namespace):
-            pin(setup.processor)
-            _answer({"side": describe_side(setup) | {"pid": os.getpid(), "setup": asdict(setup)}})
-            for request in sys.stdin:
-                try:
-                    _answer({"result": run_role(setup, json.loads(request), lambda: _answer({"ready": True}))})
-                except Exception as error:
-                    _answer(failure(error))
-    except MxwireError as error:
-        _answer(failure(error))
+    if line:
+        given = json.loads(line)
+        given["addresses"] = None if given["addresses"] is None else tuple(given["addresses"])
+        setup = SideSetup(**given)
+
+        def about() -> dict[str, Any]:
+            return describe_side(setup) | {"pid": os.getpid(), "setup": asdict(setup)}
+
+        serve(
+            setup.namespace,
+            setup.processor,
+            about,
+            lambda request: run_role(setup, request, lambda: answer(ready=True)),
+        )
 
 
 if __name__ == "__main__":

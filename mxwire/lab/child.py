@@ -182,3 +182,21 @@ def end_with_parent(parent: int | None = None, number: signal.Signals = signal.S
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(number), 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os.kill(os.getpid(), number)
+
+
+def forked(run: Callable[[], object]) -> int:
+    """Run a function in a child process, and return its process id.
+
+    The child ends with the function, or with the thread that has called this; its exit code is 1 if the function fails.
+    """
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            end_with_parent()
+            run()
+            code = 0
+        finally:
+            # Without the exit handlers, which are those of the parent.
+            os._exit(code)
+    return child

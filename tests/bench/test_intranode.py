@@ -441,7 +441,6 @@ def test_an_experiment_begins_no_round_after_its_limit(monkeypatch):
 
 
 def test_missing_mechanisms_are_listed_with_their_reasons(monkeypatch):
-    monkeypatch.setattr(mechanism_named("mx-local"), "facts", mechanism_named("mx-local").facts)
     monkeypatch.setenv("MXWIRE_RUNTIME_DIR", "/nowhere/at/all")
     with ExitStack() as held:
         found = refusals(PairStarter(held), ("pipe", "mx-local"))

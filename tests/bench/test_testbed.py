@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from mxwire.bench.channels.carriers import check_carrier
-from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.processors import SpinWork, read_use
 from mxwire.bench.record import Conditions, Recording
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks

@@ -13,7 +13,8 @@ import pytest
 
 from mxwire.bench.channels.cards import CardChannel, CardPort
 from mxwire.bench.channels.carriers import open_channel
-from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
+from mxwire.bench.channels.channel import Channel, ChannelSetup
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.models.catalogue import CARD, COPIED, MODELS, UNSYNCHRONISED, model_of
 from mxwire.bench.testbed import NamespaceTestbed, TestbedOptions
 from tests.waiting import until

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import select
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NoReturn, Protocol
+from typing import Final
 
 from mxwire.bench.channels.card_ring import CardRecord, CardRecordKind, CardRing, SharedArena
 from mxwire.bench.channels.channel import POLLS, ChannelSetup, link_counts
@@ -17,56 +17,64 @@ from mxwire.bench.models.catalogue import Model
 from mxwire.bench.models.layer import CatastropheError, ModelLayer
 from mxwire.bench.roles.common import BARE_ETHERTYPE
 from mxwire.frames import FrameBatch
-from mxwire.lab.child import end_with_parent
 from mxwire.lab.machine import pin
-from mxwire.link import open_link
+from mxwire.link import Link, open_link
 from mxwire.link.local import SharedMemoryPath
 
 _NAP: Final = 0.02
 """Longest sleep of a card, in seconds."""
 
 
-class Card(Protocol):
-    """A card's work, in its process."""
+class Card(ABC):
+    """A card's work, in its process; ``polls``: without sleeping."""
 
-    over: bool
+    over = False
     """True once the program has closed its end, and its messages have been sent."""
     polls: bool
-    """True to poll, without sleeping."""
+    _ring: CardRing
+    _link: Link
+    _counted = _closing = False
+    """True once the program has requested counters, and its end."""
 
     def fileno(self) -> int:
         """Descriptor of the interface."""
+        return self._link.fileno()
 
     def take(self, record: CardRecord) -> None:
         """Take a record of the program."""
+        self._counted |= record[0] == CardRecordKind.COUNT
+        self._closing |= record[0] == CardRecordKind.CLOSE
 
+    @abstractmethod
     def turn(self) -> bool:
         """Do the work that is due; return whether there was any."""
 
+    def _answer(self, counters: dict[str, int]) -> None:
+        """Return the counters, if they were requested and there is room."""
+        self._counted &= not self._ring.put(CardRecordKind.COUNT, data=json.dumps(counters).encode())
+
+    @abstractmethod
     def pause(self) -> float:
         """Seconds until there is work without a frame or a record."""
 
+    @abstractmethod
     def close(self) -> None:
         """Answer the partner for a moment, and close the link."""
 
 
-def run_card(setup: ChannelSetup, place: Path, make_card: Callable[[CardRing], Card]) -> NoReturn:
+def run_card(setup: ChannelSetup, place: Path, make_card: Callable[[CardRing], Card]) -> None:
     """Be the card until the program closes its end, or ends."""
-    try:
-        end_with_parent()
-        path = SharedMemoryPath(lambda _interface, _endpoint: place)
-        channel = path.connect(place)
-        if channel is not None:
-            ring = CardRing(path, channel)
-            try:
-                pin(setup.card_processor)
-                card = make_card(ring)
-                _serve(ring, card)
-                card.close()
-            except Exception as error:
-                ring.put(CardRecordKind.FAILED, data=(str(error) or repr(error)).encode())
-    finally:
-        os._exit(0)
+    path = SharedMemoryPath(lambda _interface, _endpoint: place)
+    channel = path.connect(place)
+    if channel is not None:
+        ring = CardRing(path, channel)
+        try:
+            pin(setup.card_processor)
+            card = make_card(ring)
+            _serve(ring, card)
+            card.close()
+        except Exception as error:
+            ring.put(CardRecordKind.FAILED, data=(str(error) or repr(error)).encode())
 
 
 def _serve(ring: CardRing, card: Card) -> None:
@@ -86,14 +94,8 @@ def _serve(ring: CardRing, card: Card) -> None:
             ring.look()
 
 
-def _answer(ring: CardRing, counters: dict[str, int]) -> bool:
-    return ring.put(CardRecordKind.COUNT, data=json.dumps(counters).encode())
-
-
-class FrameCard:
+class FrameCard(Card):
     """A card that moves frames between the link and the program."""
-
-    over = _asked = _closing = False
 
     def __init__(self, setup: ChannelSetup, ring: CardRing) -> None:
         self.polls = setup.spin
@@ -103,20 +105,11 @@ class FrameCard:
         self._queued: list[bytes] = []
         ring.put(CardRecordKind.READY, self._link.mtu)
 
-    def fileno(self) -> int:
-        """Descriptor of the link."""
-        return self._link.fileno()
-
     def take(self, record: CardRecord) -> None:
         """Take a frame or a request."""
-        kind, _, _, data = record
-        match kind:
-            case CardRecordKind.FRAME:
-                self._queued.append(bytes(data))
-            case CardRecordKind.COUNT:
-                self._asked = True
-            case CardRecordKind.CLOSE:
-                self._closing = True
+        super().take(record)
+        if record[0] == CardRecordKind.FRAME:
+            self._queued.append(bytes(record[3]))
 
     def turn(self) -> bool:
         """Move frames in both directions."""
@@ -128,8 +121,8 @@ class FrameCard:
         while received and self._ring.put(CardRecordKind.FRAME, data=received[0]):
             received.popleft()
             moved += 1
-        if self._asked and _answer(self._ring, link_counts(self._link)):
-            self._asked = False
+        if self._counted:
+            self._answer(link_counts(self._link))
         self.over = self._closing and not self._queued
         return moved > 0
 
@@ -142,10 +135,8 @@ class FrameCard:
         self._link.close()
 
 
-class MessageCard(ModelChannel):
+class MessageCard(ModelChannel, Card):
     """A card with the layer of a library; received data are put where the program finds them."""
-
-    over = _asked = _closing = False
 
     def __init__(self, setup: ChannelSetup, ring: CardRing, arena: SharedArena) -> None:
         self._ring, self._arena = ring, arena
@@ -163,10 +154,6 @@ class MessageCard(ModelChannel):
     def _layer_class(self, model: Model) -> type[ModelLayer]:
         return type(model.layer.__name__, (model.layer,), {"allocate": staticmethod(self._arena.allocate)})
 
-    def fileno(self) -> int:
-        """Descriptor of the link."""
-        return self._link.fileno()
-
     def take(self, record: CardRecord) -> None:
         """Take a call of the program."""
         kind, length, place, data = record
@@ -179,10 +166,8 @@ class MessageCard(ModelChannel):
                 self.port.expect(length)
             case CardRecordKind.RELEASE:
                 self.port.release(length)
-            case CardRecordKind.COUNT:
-                self._asked = True
-            case CardRecordKind.CLOSE:
-                self._closing = True
+            case _:
+                super().take(record)
 
     def turn(self) -> bool:
         """Handle frames, hand messages to the library, and report received data and messages that were taken."""
@@ -197,8 +182,8 @@ class MessageCard(ModelChannel):
         if taken != self._reported and self._ring.put(CardRecordKind.TAKEN, taken[1], taken[0]):
             self._reported = taken
             worked = True
-        if self._asked and _answer(self._ring, self.frames()):
-            self._asked = False
+        if self._counted:
+            self._answer(self.frames())
         # The library may still wait for the partner before it takes the last message.
         self.over = self._closing and not self._calls
         if self._layer.catastrophe:

@@ -12,20 +12,23 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from mxwire.bench.channels.card_process import Card, FrameCard, MessageCard, run_card
 from mxwire.bench.channels.card_ring import CardRecord, CardRecordKind, CardRing, SharedArena
-from mxwire.bench.channels.channel import POLLS, ChannelSetup, SilenceError
+from mxwire.bench.channels.channel import POLLS, ChannelSetup
 from mxwire.bench.channels.models import ModelChannel
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.models.catalogue import CARD, Model, model_of
 from mxwire.bench.models.header import PAYLOAD
 from mxwire.bench.models.layer import ModelLayer
 from mxwire.bench.models.port import ModelPort
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
+from mxwire.lab.child import forked
 from mxwire.link import Link, LinkStatistics
 from mxwire.link.fork import keep_from_children
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
@@ -65,10 +68,8 @@ class CardLink:
             place = Path(folder, "card")
             keep_from_children(listener).bind(str(place))
             listener.listen()
-            self.card = os.fork()
+            self.card = forked(partial(run_card, setup, place, make_card))
             """Process id of the card; 0 once it has ended."""
-            if not self.card:
-                run_card(setup, place, make_card)
             self._path = SharedMemoryPath(lambda _interface, _endpoint: place)
             self._path.listen(listener)
             try:
@@ -101,7 +102,7 @@ class CardLink:
     def put(self, kind: CardRecordKind, length: int = 0, place: int = 0, data: bytes | memoryview = b"") -> bool:
         """Append a record; return False if there is no room now.
 
-        Raises :class:`~mxwire.bench.channels.channel.SilenceError` if the card has ended.
+        Raises :class:`~mxwire.bench.errors.SilenceError` if the card has ended.
         """
         assert self._ring is not None
         self._check(self._ring)
@@ -126,7 +127,7 @@ class CardLink:
     def receive_few(self) -> list[bytes]:
         """Take all records, and return those that are frames.
 
-        Raises :class:`~mxwire.bench.channels.channel.SilenceError` if the card has failed or ended.
+        Raises :class:`~mxwire.bench.errors.SilenceError` if the card has failed or ended.
         """
         ring, frames, self._kept = self._ring, self._kept, []
         assert ring is not None
@@ -212,10 +213,10 @@ class CardPort(ModelPort[ModelLayer]):
             arena.allocate(layer.payload if self._kind.cuts else self.size)
             for _ in range(_QUEUE if self.copied and facts.elsewhere[0] else 0)
         ]
-        self.copied = self.copied and facts.elsewhere[1] > 0
+        self.anywhere = not facts.elsewhere[1]
         self._waits = facts.stages[2] == "o_s"
         self._posts = self._kind.expect is not ModelPort.expect
-        self._returns = self._kind.release is not ModelPort.release
+        self._returns = self._kind.take_back is not ModelPort.take_back
         self._end = 0
         """Place of the end of the message that is being sent."""
         self._described = False

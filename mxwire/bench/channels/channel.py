@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.processors import SpinWork
 from mxwire.bench.roles.common import CONTENT, LARGE
-from mxwire.errors import MxwireError
 from mxwire.link import Link, MemoryNetwork
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ LARGEST: Final = LARGE
 """Maximum size of a message: the length of the content that is sent."""
 POLLS: Final = 512
 """Polls between two reads of the clock."""
-
-
-class SilenceError(MxwireError):
-    """A message did not arrive: frames were lost, or the other side is gone."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
-from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError, link_counts
+from mxwire.bench.channels.channel import Channel, ChannelSetup, link_counts
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.roles.common import CONTENT, PATIENCE
 from mxwire.host import Endpoint, Host, HostError
 from mxwire.linerate.message_tester import MESSAGE_COUNTERS, frames_needed

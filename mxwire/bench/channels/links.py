@@ -7,16 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.bench.channels.channel import (
-    POLLS,
-    SILENCE,
-    Channel,
-    ChannelSetup,
-    SilenceError,
-    end_of_wait,
-    link_counts,
-    silence,
-)
+from mxwire.bench.channels.channel import POLLS, SILENCE, Channel, ChannelSetup, end_of_wait, link_counts, silence
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT
 from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME
 from mxwire.frames import FrameBatch

@@ -11,7 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from mxwire.bench.channels.channel import POLLS, SILENCE, Channel, ChannelSetup, SilenceError, end_of_wait, silence
+from mxwire.bench.channels.channel import POLLS, SILENCE, Channel, ChannelSetup, end_of_wait, silence
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT, PATIENCE
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
+from mxwire.bench.channels.channel import Channel, ChannelSetup
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.imb.communicator import Operation, Program
 from mxwire.bench.models.catalogue import is_model
 from mxwire.bench.roles.common import CONTENT

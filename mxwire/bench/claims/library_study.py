@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from math import log
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ from mxwire.bench.logp import BANDWIDTH, LogpStudy
 from mxwire.bench.models.catalogue import CARD, COPIED, UNSYNCHRONISED
 from mxwire.bench.models.comparison import PLACES, ComparisonStudy, compare_models
 from mxwire.bench.record import VARIED, Measurement, Recording, Series
-from mxwire.bench.study import StudyOptions
+from mxwire.bench.study import StudyOptions, vary
 from mxwire.bench.testbed import StudyTestbed
 
 STUDY: Final = "libraries"
@@ -88,8 +88,20 @@ def run_libraries(options: StudyOptions) -> Recording:
         recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
         _compute(testbed, recording, options, CARRIERS, SIZES[:_QUICK] if options.quick else SIZES)
         recording.series.append(_transfers(MYRINET))
-    if recording.complete and not options.quick:
-        recording.facts[VARIED] = list(_varied(recording, options))
+
+    def compute(costs: Costs, others: StudyOptions) -> list[Recording]:
+        found = Recording(STUDY, recording.conditions)
+        with VirtualTestbed(costs) as testbed:
+            _compute(testbed, found, others, VARIED_CARRIERS, JUDGED_SIZES)
+        return [found]
+
+    vary(recording, options, _varied_tables(), compute)
+    for each in MYRINET.contradicted if VARIED in recording.facts else ():
+        options.progress(f"{STUDY}, fitted to {each.text}")
+        # Only claims on this number are judged again: the other numbers of such a table are wrong.
+        found_there = numbers_of(fit(replace(MYRINET, fitted_to=(*MYRINET.fitted_to, each)), steps=_REFIT_STEPS))[each]
+        point = [each.series, each.name, each.x, found_there]
+        recording.facts[VARIED].append({"guess": f"that the table is not fitted to {each.text}", "points": [point]})
     return recording
 
 
@@ -105,23 +117,9 @@ def measure_libraries(testbed: StudyTestbed, options: StudyOptions) -> Recording
     return recording
 
 
-def _varied(recording: Recording, options: StudyOptions) -> Iterator[dict[str, Any]]:
+def _varied_tables() -> Iterator[tuple[str, Costs]]:
     slopes = _slopes(MYRINET, MYRINET_FITTED)
-    tables = varied_costs(
-        MYRINET, lambda changed: fit(changed, steps=_REFIT_STEPS, slopes=slopes), without=_NO_EVIDENCE
-    )
-    for name, costs in tables:
-        options.progress(f"{STUDY}, with {name}")
-        found = Recording(STUDY, recording.conditions)
-        with VirtualTestbed(costs) as testbed:
-            _compute(testbed, found, StudyOptions(), VARIED_CARRIERS, JUDGED_SIZES)
-        yield {"guess": name, "points": found.values()}
-    for each in MYRINET.contradicted:
-        options.progress(f"{STUDY}, fitted to {each.text}")
-        # Only claims on this number are judged again: the other numbers of such a table are wrong.
-        found_there = numbers_of(fit(replace(MYRINET, fitted_to=(*MYRINET.fitted_to, each)), steps=_REFIT_STEPS))[each]
-        point = [each.series, each.name, each.x, found_there]
-        yield {"guess": f"that the table is not fitted to {each.text}", "points": [point]}
+    yield from varied_costs(MYRINET, partial(fit, steps=_REFIT_STEPS, slopes=slopes), without=_NO_EVIDENCE)
 
 
 def _transfers(costs: Costs) -> Series:

@@ -45,8 +45,8 @@ from mxwire.bench.overlap import (
     work_of,
 )
 from mxwire.bench.path import CALL, FRAME, FRAME_SIZE, TRIP
-from mxwire.bench.record import VARIED, Measurement, Recording, Series
-from mxwire.bench.study import StudyOptions
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.study import StudyOptions, vary
 from mxwire.units import MICROSECOND, MILLISECOND
 from mxwire.wire.dialect import as_dialect
 from mxwire.wire.enums import PacketType
@@ -75,16 +75,12 @@ def run_offload(options: StudyOptions) -> Recording:
     """Run the study on the hosts of the paper on Open-MX, and what claims read also with other guesses."""
     study = OverlapStudy(sizes=_SIZES, timelines=False)
     recording = _measured(study, CLOVERTOWN, options)
-    if recording.complete and not options.quick:
-        parts = (
-            replace(study, progress=_RATED, experiments=("double-buffering",)),
-            replace(study, progress=_OVERLAPPED, experiments=("post-work-wait",), sizes=(_LARGE,)),
-        )
-        recording.facts[VARIED] = varied = []
-        for name, costs in varied_costs(CLOVERTOWN, partial(refit, numbers=CLOVERTOWN)):
-            options.progress(f"{STUDY}, with {name}")
-            points = [point for part in parts for point in _measured(part, costs, StudyOptions()).values()]
-            varied.append({"guess": name, "points": points})
+    parts = (
+        replace(study, progress=_RATED, experiments=("double-buffering",)),
+        replace(study, progress=_OVERLAPPED, experiments=("post-work-wait",), sizes=(_LARGE,)),
+    )
+    tables = varied_costs(CLOVERTOWN, partial(refit, numbers=CLOVERTOWN))
+    vary(recording, options, tables, lambda costs, others: [_measured(each, costs, others) for each in parts])
     return recording
 
 

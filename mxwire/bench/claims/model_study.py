@@ -16,15 +16,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from mxwire.bench.cost.calibration import half_round_trip, refit, varied_costs
+from mxwire.bench.cost.calibration import fabric_half_trip, half_round_trip, refit, varied_costs
 from mxwire.bench.cost.tables import CLOVERTOWN, CLOVERTOWN_1G, COALESCING_10G, MX_FIRMWARE, Costs
 from mxwire.bench.cost.testbed import MODELLED, VirtualTestbed
 from mxwire.bench.imb.communicator import Communicator, Program
-from mxwire.bench.imb.patterns import BENCHMARKS, ImbBenchmark, benchmark_by_name
+from mxwire.bench.imb.patterns import BENCHMARKS, ImbBenchmark
 from mxwire.bench.imb.rank_testbed import ModelRanks, RankOptions, RankSurroundings
 from mxwire.bench.mtu import MtuStudy, run_mtu
-from mxwire.bench.record import VARIED, Recording
-from mxwire.bench.study import Points, StudyOptions, kept, varied_points
+from mxwire.bench.record import Recording
+from mxwire.bench.study import Points, StudyOptions, kept, vary
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 STUDY: Final = "model"
@@ -96,10 +96,15 @@ def run_model(options: StudyOptions) -> Recording:
     recording = options.begin(STUDY, VirtualTestbed(CLOVERTOWN).conditions)
     recording.facts["fitted"] = [asdict(each) for each in CLOVERTOWN_1G.fitted_to]
     points = Points(recording)
+
+    def compute(tables: ModelTables, others: StudyOptions) -> list[Recording]:
+        found = Points(Recording(STUDY, recording.conditions))
+        _compute(found, tables, others)
+        return [found.fill()]
+
     with kept(recording, points):
         _compute(points, _PAPER, options, sizes=COLLECTIVE_SIZES)
-        if not options.quick:
-            recording.facts[VARIED] = list(varied_points(recording, _varied_tables(), _compute, options))
+        vary(recording, options, _varied_tables(), compute)
     return recording
 
 
@@ -107,17 +112,12 @@ def run_model_mtu(options: StudyOptions) -> Recording:
     """Run the study ``mtu`` on the paper's hosts, and its delays on hosts for which a guess has changed."""
     study = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
     recording = run_mtu(study, options)
-    if recording.complete and not options.quick:
-        less = replace(study, mtus=(9000,), coalescing=())
-        recording.facts[VARIED] = [
-            {
-                "guess": name,
-                "points": run_mtu(
-                    replace(less, surroundings=RankSurroundings(tables.own)), StudyOptions(options.rounds)
-                ).values(),
-            }
-            for name, tables in _varied_tables()
-        ]
+    less = replace(study, mtus=(9000,), coalescing=())
+
+    def compute(tables: ModelTables, others: StudyOptions) -> list[Recording]:
+        return [run_mtu(replace(less, surroundings=RankSurroundings(tables.own)), others)]
+
+    vary(recording, options, _varied_tables(), compute)
     return recording
 
 
@@ -147,7 +147,7 @@ def _trips(points: Points, tables: ModelTables, options: StudyOptions) -> None:
             _add_trip(points, SLOW, name, ranks, length)
         for coalescing in COALESCING_US:
             delayed = ModelRanks(replace(pair, coalescing=coalescing / 1e6), tables.own)
-            points.add(COALESCED, name, _half_trip(delayed, 0), marks=(MODELLED,), coalescing=coalescing)
+            points.add(COALESCED, name, fabric_half_trip(delayed.ranks, 0), marks=(MODELLED,), coalescing=coalescing)
 
     if not options.quick:
         ranks = ModelRanks(RankOptions(dialect="omx:1500", mtu=1500), tables.slow)
@@ -155,12 +155,7 @@ def _trips(points: Points, tables: ModelTables, options: StudyOptions) -> None:
 
 
 def _add_trip(points: Points, series: str, name: str, ranks: ModelRanks, length: int) -> None:
-    points.add(series, name, _half_trip(ranks, length), marks=(MODELLED,), size=length)
-
-
-def _half_trip(ranks: ModelRanks, length: int) -> float:
-    times = ranks.measure(benchmark_by_name("PingPong"), length, 1, 2).times[0]
-    return sum(times) / len(times) / 2000
+    points.add(series, name, fabric_half_trip(ranks.ranks, length), marks=(MODELLED,), size=length)
 
 
 def _collectives(points: Points, costs: Costs, options: StudyOptions, sizes: Sequence[int]) -> None:

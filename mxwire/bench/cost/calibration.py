@@ -159,15 +159,16 @@ def refit(costs: Costs, numbers: Costs) -> Costs:
 
 def half_round_trip(costs: Costs, length: int, dialect: Dialect = MXOE) -> float:
     """Half a round trip of a length in µs between two hosts of a table."""
-    return _half_round_trip(EndpointFabric([ModelHostOptions(costs, dialect)] * 2, 2), length)
+    return fabric_half_trip(EndpointFabric([ModelHostOptions(costs, dialect)] * 2, 2), length)
 
 
 def tcp_half_round_trip(costs: Costs, length: int) -> float:
     """Half a round trip of a length in µs between two hosts of a table that use TCP."""
-    return _half_round_trip(StreamFabric(costs, 2), length)
+    return fabric_half_trip(StreamFabric(costs, 2), length)
 
 
-def _half_round_trip(fabric: ModelFabric, length: int) -> float:
+def fabric_half_trip(fabric: ModelFabric, length: int) -> float:
+    """Half a round trip of a length in µs between two ranks."""
     benchmark = benchmark_by_name("PingPong")
     times = fabric.run(lambda comm: benchmark.program(comm, length, "", 1, 2))[0]
     return sum(times) / len(times) / 2000

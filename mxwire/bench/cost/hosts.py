@@ -299,8 +299,3 @@ class EndpointFabric(ModelFabric):
             ranks[source].partners[target] = call.partner
         for each in ranks:
             each.endpoint.suspended = True
-
-    @property
-    def cores(self) -> list[list[ModelCore]]:
-        """The cores of each host, that of the bottom half first."""
-        return [[each.bottom, *each.cores] for each in self.hosts]

@@ -36,7 +36,6 @@ from mxwire.bench.cost.tables import Costs
 from mxwire.bench.imb.communicator import Buffer, flat
 from mxwire.bench.models.catalogue import Model, model_of
 from mxwire.bench.models.header import HEADER, FrameKind, ModelFrame, packed
-from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import content
 from mxwire.bench.models.wire import RESET, AdapterInlet
 from mxwire.simulation.schedule import Schedule
@@ -94,9 +93,8 @@ class LibraryRank(ModelRank):
         super().__init__(rank, 2, schedule, ModelCore(), costs)
         facts = model.facts
         self._facts = facts
-        self.layer = model.layer(rank, payload=model.payload)
-        if isinstance(self.layer.order, ReliableOrder):
-            self.layer.order.resend = _RESEND
+        self.layer = model.layer(rank)
+        self.layer.order.resend = _RESEND
         self.port = model.port(self.layer, (1 - rank, 0), copied=copied, size=size, depth=depth)
         self.peer: LibraryRank = self
         by_adapter = facts.protection == "v2p"

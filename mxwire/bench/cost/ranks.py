@@ -100,6 +100,8 @@ class ModelRank(Communicator):
 class ModelFabric:
     """Ranks on modelled hosts, which run one program after another."""
 
+    hosts: Sequence[Any]
+
     def __init__(self) -> None:
         self.schedule = Schedule()
         self.ranks: list[ModelRank] = []
@@ -120,9 +122,9 @@ class ModelFabric:
         return [results[rank] for rank in range(len(self.ranks))]
 
     @property
-    @abstractmethod
     def cores(self) -> list[list[ModelCore]]:
         """The cores of each host, that of the bottom half first."""
+        return [[each.bottom, *each.cores] for each in self.hosts]
 
 
 def host_of(rank: int, ranks: int, hosts: int, blocks: bool) -> int:

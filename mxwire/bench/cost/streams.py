@@ -246,8 +246,3 @@ class StreamFabric(ModelFabric):
         for each in opened:
             each.peers = opened
         self.ranks.extend(opened)
-
-    @property
-    def cores(self) -> list[list[ModelCore]]:
-        """The cores of each host, that of the bottom half first."""
-        return [[each.bottom, *each.cores] for each in self.hosts]

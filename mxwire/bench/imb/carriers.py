@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final
 
 from mxwire.bench.channels.channel import link_counts
@@ -343,24 +344,8 @@ class StreamCommunicator(LiveCommunicator):
     def isend(self, target: int, data: Buffer, tag: int = 0) -> StreamOperation:
         """Post a send; as much as possible is sent at once."""
         stream, operation, view = self._streams[target], StreamOperation(), flat(data)
-        head = memoryview(_HEAD.pack(tag, len(view)))
-        if stream.sending:
-            stream.sending.append((head, None))
-            stream.sending.append((view, operation))
-            return operation
-        try:
-            sent = stream.socket.sendmsg([head, view])
-        except BlockingIOError:
-            sent = 0
-        if sent < len(head):
-            stream.sending.append((head[sent:], None))
-            sent = len(head)
-        if sent - len(head) < len(view):
-            stream.sending.append((view[sent - len(head) :], operation))
-        else:
-            operation.done = not stream.sending
-            if stream.sending:
-                stream.sending.append((view[:0], operation))
+        stream.sending += ((memoryview(_HEAD.pack(tag, len(view))), None), (view, operation))
+        self._push(stream)
         return operation
 
     def irecv(self, source: int, data: Buffer, tag: int = 0) -> StreamOperation:
@@ -402,22 +387,22 @@ class StreamCommunicator(LiveCommunicator):
         return moved
 
     def _push(self, stream: _RankConnection) -> bool:
-        """Send queued bytes; return True if any were sent."""
-        progress = False
-        while stream.sending:
-            view, operation = stream.sending[0]
-            if len(view):
-                try:
-                    sent = stream.socket.send(view)
-                except BlockingIOError:
-                    return progress
-                progress = True
-                if sent < len(view):
-                    stream.sending[0] = (view[sent:], operation)
-                    continue
-            stream.sending.popleft()
-            if operation is not None:
-                operation.done = True
+        """Send queued bytes, a head with its message; return True if any were sent."""
+        sending, progress = stream.sending, False
+        while sending:
+            try:
+                sent = stream.socket.sendmsg([view for view, _ in islice(sending, 2)])
+            except BlockingIOError:
+                return progress
+            progress = True
+            while sending and sent >= len(sending[0][0]):
+                view, operation = sending.popleft()
+                sent -= len(view)
+                if operation is not None:
+                    operation.done = True
+            if sent:
+                view, operation = sending[0]
+                sending[0] = view[sent:], operation
         return progress
 
     def _pull(self, rank: int, stream: _RankConnection) -> bool:

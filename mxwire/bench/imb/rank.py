@@ -12,17 +12,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, Final
+
+import numpy as np
 
 from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCommunicator, open_communicator
 from mxwire.bench.imb.collectives import barrier_dissemination
 from mxwire.bench.imb.patterns import benchmark_by_name
 from mxwire.bench.overlap_programs import OVERLAP_PROGRAMS
 from mxwire.bench.processors import read_use, scheduled
-from mxwire.errors import MxwireError
-from mxwire.lab.machine import pin
-from mxwire.lab.namespaces import inside
+from mxwire.bench.worker import answer, serve
 from mxwire.native import is_compiled
 
 MODULE: Final = "mxwire.bench.imb.rank"
@@ -36,62 +37,71 @@ def setup_of(record: dict[str, Any]) -> RankSetup:
     return RankSetup(places=places, **{name: value for name, value in record.items() if name in known})
 
 
+class RankProgram:
+    """A rank, which plays roles."""
+
+    comm: EndpointCommunicator | StreamCommunicator
+
+    def __init__(self, setup: RankSetup) -> None:
+        self._setup = setup
+
+    def about(self) -> dict[str, Any]:
+        """Open the communicator."""
+        self.comm = open_communicator(self._setup)
+        return {"compiled": is_compiled(), "pid": os.getpid()}
+
+    def play(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Play a role."""
+        answer(ready=True)
+        return _ROLES[request["role"]](self, **request["parameters"])
+
+    def _connect(self) -> dict[str, Any]:
+        self.comm.connect()
+        self.comm.run(barrier_dissemination(self.comm))
+        return {}
+
+    def _open(self, **changes: Any) -> dict[str, list[int]]:
+        self.comm.close()
+        self.comm = open_communicator(replace(self._setup, **changes))
+        return self.comm.processors()
+
+    def _play(self, slept: bool, program: str, **parameters: Any) -> dict[str, Any]:
+        comm, parties = self.comm, self.comm.parties()
+        comm.slept = slept
+        function = OVERLAP_PROGRAMS[program](**parameters)
+        before = [scheduled(process) for process in parties.values()]
+        found = comm.run(function(comm))
+        after = [scheduled(process) for process in parties.values()]
+        used = zip(parties, np.subtract(after, before).tolist(), strict=True)
+        return {"answer": found, "used": dict(used)}
+
+    def _measure(self, benchmark: str, **parameters: Any) -> dict[str, Any]:
+        comm = self.comm
+        before, used = comm.counts(), read_use()
+        times = comm.run(benchmark_by_name(benchmark).program(comm, **parameters))
+        frames = {name: value - before[name] for name, value in comm.counts().items()}
+        return {"times": times, "frames": frames, "use": (read_use() - used).record()}
+
+    def close(self) -> None:
+        """Close the communicator, if it was opened."""
+        if hasattr(self, "comm"):
+            self.comm.close()
+
+
+_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "connect": RankProgram._connect,
+    "open": RankProgram._open,
+    "play": RankProgram._play,
+    "measure": RankProgram._measure,
+}
+
+
 def main() -> None:
     """Run the rank of standard input."""
     setup = setup_of(json.loads(sys.stdin.readline()))
-    try:
-        pin(setup.processor)
-        # Connections, too, belong to the namespace in which they are made.
-        with inside(setup.namespace):
-            _serve(setup)
-    except (MxwireError, OSError) as error:
-        _answer({"error": str(error)})
-
-
-def _serve(setup: RankSetup) -> None:
-    comm = open_communicator(setup)
-    try:
-        _answer({"side": {"compiled": is_compiled(), "pid": os.getpid()}})
-        for line in sys.stdin:
-            request = json.loads(line)
-            _answer({"ready": True})
-            parameters = request["parameters"]
-            if request["role"] == "connect":
-                comm.connect()
-                comm.run(barrier_dissemination(comm))
-                _answer({"result": {}})
-            elif request["role"] == "open":
-                comm.close()
-                comm = open_communicator(replace(setup, **parameters))
-                _answer({"result": comm.processors()})
-            elif request["role"] == "play":
-                comm.slept = parameters.pop("slept")
-                program = OVERLAP_PROGRAMS[parameters.pop("program")](**parameters)
-                before = {name: scheduled(process) for name, process in comm.parties().items()}
-                answer = comm.run(program(comm))
-                used = {name: _since(scheduled(comm.parties()[name]), earlier) for name, earlier in before.items()}
-                _answer({"result": {"answer": answer, "used": used}})
-            else:
-                _answer({"result": _measure(comm, parameters)})
-    finally:
-        comm.close()
-
-
-def _since(now: tuple[int, int], earlier: tuple[int, int]) -> tuple[int, int]:
-    return now[0] - earlier[0], now[1] - earlier[1]
-
-
-def _measure(comm: EndpointCommunicator | StreamCommunicator, asked: dict[str, Any]) -> dict[str, Any]:
-    benchmark = benchmark_by_name(asked["benchmark"])
-    before, used = comm.counts(), read_use()
-    parameters = {each: asked[each] for each in ("length", "algorithm", "warmup", "count")}
-    times = comm.run(benchmark.program(comm, **parameters))
-    frames = {name: value - before[name] for name, value in comm.counts().items()}
-    return {"times": times, "frames": frames, "use": (read_use() - used).record()}
-
-
-def _answer(value: dict[str, Any]) -> None:
-    print(json.dumps(value), flush=True)
+    rank = RankProgram(setup)
+    serve(setup.namespace, setup.processor, rank.about, rank.play)
+    rank.close()
 
 
 if __name__ == "__main__":

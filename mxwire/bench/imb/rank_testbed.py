@@ -307,19 +307,9 @@ def _setups(
         places.append((bytes.fromhex(ethernet[side]).hex(":"), addresses[side], used[side]))
         used[side] += 1
     for rank in range(options.ranks):
-        yield RankSetup(
-            rank,
-            tuple(places),
-            "",
-            None,
-            options.over,
-            options.dialect,
-            options.frames_per_block,
-            options.profiles[_side(rank, options) % len(options.profiles)],
-            options.blocks_in_flight,
-            spin,
-            delay,
-        )
+        profile = options.profiles[_side(rank, options) % len(options.profiles)]
+        given = {each: getattr(options, each) for each in ("over", "dialect", "frames_per_block", "blocks_in_flight")}
+        yield RankSetup(rank, tuple(places), "", profile=profile, spin=spin, delay=delay, **given)
 
 
 def _side(rank: int, options: RankOptions) -> int:

@@ -10,15 +10,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 from mxwire.bench.intranode.local_path import MxMechanism, interface_name
 from mxwire.bench.intranode.mechanism import (
-    PTRACE,
     GetMechanism,
     MechanismError,
-    MechanismFacts,
     OneSided,
     Piece,
     PutMechanism,
@@ -27,7 +24,7 @@ from mxwire.bench.intranode.registration import RegistrationCache
 from mxwire.host import Host
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing
-from mxwire.lab.child import end_with_parent
+from mxwire.lab.child import forked
 from mxwire.lab.machine import agent_processor, pin, placement
 from mxwire.link import MemoryNetwork
 
@@ -43,16 +40,14 @@ class AgentProcess:
 
     def __init__(self, interface: str, processor: int | None = None) -> None:
         reading, writing = os.pipe()
-        self._agent = os.fork()
-        if not self._agent:
-            # The process ends here whatever happens, since the caller has only one.
-            with suppress(BaseException):
-                os.close(reading)
-                end_with_parent()
-                third = agent_processor()
-                pin(processor if third is None else third)
-                _serve(interface, writing)
-            os._exit(1)
+
+        def run() -> None:
+            os.close(reading)
+            third = agent_processor()
+            pin(processor if third is None else third)
+            _serve(interface, writing)
+
+        self._agent = forked(run)
         os.close(writing)
         self._owner = os.getpid()
         with os.fdopen(reading, "rb") as ready:
@@ -82,8 +77,6 @@ def _serve(interface: str, ready: int) -> None:
 class AdapterCopy(MxMechanism):
     """Two hosts that are attached to an agent."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="agent", permission=PTRACE)
-
     def open(self) -> None:
         """Start the agent, and wait until programs can attach."""
         super().open()
@@ -112,10 +105,6 @@ class AgentRegistrar:
     def release(self, tokens: Sequence[int]) -> None:
         """Release regions by one request."""
         self._tokens.deregister(*tokens)
-
-
-def _facts(direction: Literal["get", "put"]) -> MechanismFacts:
-    return MechanismFacts(copies=2, actor="agent", one_sided=(direction,), bound=True, permission=PTRACE)
 
 
 class _TokenAccess(OneSided):
@@ -158,7 +147,6 @@ class _TokenAccess(OneSided):
 class TokenGet(_TokenAccess, GetMechanism):
     """The destination has the agent get the data."""
 
-    facts: ClassVar[MechanismFacts] = _facts("get")
     INITIATOR = 1
 
     def move(self, piece: Piece, address: int) -> None:
@@ -169,7 +157,6 @@ class TokenGet(_TokenAccess, GetMechanism):
 class TokenPut(_TokenAccess, PutMechanism):
     """The source has the agent put the data."""
 
-    facts: ClassVar[MechanismFacts] = _facts("put")
     INITIATOR = 0
 
     def move(self, piece: Piece, address: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import select
-from contextlib import suppress
+from functools import partial
 from typing import Any, Final, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from mxwire.errors import MxwireError
 from mxwire.host import Host
 from mxwire.host.agent import Agent
 from mxwire.host.sharing import MachineSharing
-from mxwire.lab.child import end_with_parent
+from mxwire.lab.child import forked
 from mxwire.link import MemoryNetwork
 from mxwire.protocol.agent.records import PLACE
 
@@ -56,11 +56,7 @@ def _serve(way: str, size: int, messages: int) -> None:
         Agent(host, single_copy=way != WAYS[2]) as agent,
     ):
         # A child is not traced, unlike a thread.
-        if not os.fork():
-            with suppress(BaseException):
-                end_with_parent()
-                _send(interface, way == WAYS[0], size, asked, telling)
-            os._exit(1)
+        forked(partial(_send, interface, way == WAYS[0], size, asked, telling))
         # The end of the program is that of the pipe.
         os.close(telling)
         os.close(asked)

@@ -8,9 +8,9 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import Final
 
-from mxwire.bench.intranode.mechanism import POLLS, Mechanism, MechanismFacts, Piece, checked, library
+from mxwire.bench.intranode.mechanism import POLLS, Mechanism, Piece, checked, library
 from mxwire.link.sendmmsg import IoVector
 
 _BUFFER: Final = 1 << 20
@@ -21,7 +21,6 @@ _LONGEST_PACKET: Final = 65536
 class ByteStream(Mechanism):
     """The kernel copies in and out, through the descriptors of a side."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
     _read: int
     _write: int
 
@@ -72,8 +71,6 @@ class Vmsplice(Pipe):
     The source must leave them alone until they were read, which no call reports; here the answer of the other side
     does.
     """
-
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both")
 
     def open(self) -> None:
         """Open the pipes."""

@@ -6,9 +6,9 @@ import os
 import time
 from abc import abstractmethod
 from itertools import count
-from typing import ClassVar, Final
+from typing import Final
 
-from mxwire.bench.intranode.mechanism import PTRACE, Mechanism, MechanismError, MechanismFacts, Piece
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, Piece
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork
@@ -78,8 +78,6 @@ class MxMechanism(Mechanism):
 class MxLocal(MxMechanism):
     """Messages to posted receives: into a ring and out of it, by both processes at the same time."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
-
     def open_host(self) -> Host:
         """Open a host that shares the interface."""
         link, sharing = MemoryNetwork().attach(), MachineSharing([self.interface])
@@ -88,8 +86,6 @@ class MxLocal(MxMechanism):
 
 class MxLocalOneCopy(MxLocal):
     """Messages that arrive before their receive: long ones are copied by the receiver, out of the sender's memory."""
-
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both", permission=PTRACE)
 
     def take(self, piece: Piece) -> None:
         """Wait for a message, and receive it into the piece."""

@@ -34,42 +34,11 @@ _PERIODS: Final = 4096
 PACKET: Final = 8192
 """Bytes per message of a queue of the kernel: the default of Linux for both kinds."""
 
-Actor = Literal["both", "initiator", "agent"]
 Direction = Literal["get", "put"]
-
-
-PTRACE: Final = "ptrace attach"
-"""The permission to use the memory of the other process."""
 
 
 class MechanismError(MxwireError):
     """A mechanism cannot be used here, or the other side has gone."""
-
-
-@dataclass(frozen=True)
-class MechanismFacts:
-    """The properties of a mechanism that need no measurement."""
-
-    copies: int
-    """Copies of the data, those in the kernel included."""
-    actor: Actor
-    """The side whose processor copies."""
-    one_sided: tuple[Direction, ...] = ()
-    """Directions of accesses without a part of the target; the first is that of messages."""
-    bound: bool = False
-    """True if a region must be registered before its data can move."""
-    permission: str = "none"
-    """The permission that it needs, such as :data:`PTRACE`."""
-    freezes: bool = False
-    """True if the other process is stopped while data moves."""
-    largest: int | None = None
-    """Largest message in bytes; None if there is no limit."""
-
-    @property
-    def works_apart(self) -> bool:
-        """True if it works with kernel.yama.ptrace_scope at 1, between processes that are not related, and between
-        containers that share a memory or a network, but no processes."""
-        return self.permission != PTRACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +151,8 @@ class Mechanism(ABC):
     ``slot`` is the size of its buffers or cells in bytes where it has some; None for :attr:`SLOT`.
     """
 
-    facts: ClassVar[MechanismFacts]
+    one_sided: ClassVar[tuple[Direction, ...]] = ()
+    """Directions of accesses without a part of the target; the first is that of messages."""
     SLOT: ClassVar[int | None] = None
     """Default size of a buffer or cell; None for mechanisms without."""
     JOINS_ALONE: ClassVar[bool] = True
@@ -276,8 +246,8 @@ class OneSided(Mechanism):
 
     def access(self, direction: Direction, piece: Piece, address: int) -> None:
         """Put a piece, or get it; raise :class:`MechanismError` for a direction that the mechanism does not have."""
-        if direction not in self.facts.one_sided:
-            raise MechanismError(f"it cannot {direction} data: use {' or '.join(self.facts.one_sided)}")
+        if direction not in self.one_sided:
+            raise MechanismError(f"it cannot {direction} data: use {' or '.join(self.one_sided)}")
         self.move(piece, address)
 
     def close(self) -> None:
@@ -286,6 +256,8 @@ class OneSided(Mechanism):
 
 class GetMechanism(OneSided):
     """The destination reads the source's memory."""
+
+    one_sided: ClassVar[tuple[Direction, ...]] = ("get",)
 
     def give(self, piece: Piece) -> None:
         """Offer the data, and wait until it was read."""
@@ -300,6 +272,8 @@ class GetMechanism(OneSided):
 
 class PutMechanism(OneSided):
     """The source writes into the destination's memory."""
+
+    one_sided = ("put",)
 
     def give(self, piece: Piece) -> None:
         """Write to the memory that is offered."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import ClassVar, Final
+from typing import Final
 
-from mxwire.bench.intranode.mechanism import PACKET, Mechanism, MechanismFacts, Piece, checked, library
+from mxwire.bench.intranode.mechanism import PACKET, Mechanism, Piece, checked, library
 
 _OWNER_ONLY: Final = 0o600
 _PRIVATE: Final = 0
@@ -22,8 +22,6 @@ class _QueueMessage(ctypes.Structure):
 
 class SystemVQueue(Mechanism):
     """``msgsnd`` and ``msgrcv`` on a queue per direction; 8,192 is the default of ``kernel.msgmax``."""
-
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
 
     def open(self) -> None:
         """Create the queues, which have no name."""
@@ -57,8 +55,6 @@ class SystemVQueue(Mechanism):
 
 class PosixQueue(Mechanism):
     """``mq_send`` and ``mq_receive`` on a queue per direction, whose name is removed at once."""
-
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
 
     def open(self) -> None:
         """Create the queues."""

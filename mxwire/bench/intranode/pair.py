@@ -260,8 +260,8 @@ def accesses(pair: Pair, size: int, turns: int) -> Values:
     of a mechanism begin with it. Raises :class:`MechanismError` if other content has arrived.
     """
     mechanism, found = pair.mechanism, dict[str, float]()
-    for direction in mechanism.facts.one_sided:
-        prefix = "" if direction == mechanism.facts.one_sided[0] else f"{direction}, "
+    for direction in mechanism.one_sided:
+        prefix = "" if direction == mechanism.one_sided[0] else f"{direction}, "
         pool = pair.pool(size)
         piece = pool.piece(0, size)
         window = AccessWindow(cast("WindowMechanism", mechanism), piece, pair.barrier, pair.lock_file)

@@ -10,11 +10,9 @@ import os
 from typing import Any, ClassVar, Final
 
 from mxwire.bench.intranode.mechanism import (
-    PTRACE,
     Direction,
     GetMechanism,
     MechanismError,
-    MechanismFacts,
     OneSided,
     Piece,
     PutMechanism,
@@ -68,14 +66,12 @@ class _CrossMemory(_ReadableProcess):
 class CrossMemoryGet(_CrossMemory, GetMechanism):
     """``process_vm_readv`` by the destination."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="initiator", one_sided=("get",), permission=PTRACE)
     CALL = "process_vm_readv"
 
 
 class CrossMemoryPut(_CrossMemory, PutMechanism):
     """``process_vm_writev`` by the source."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="initiator", one_sided=("put",), permission=PTRACE)
     CALL = "process_vm_writev"
 
 
@@ -95,10 +91,6 @@ def _read(descriptor: int, piece: Piece, address: int) -> None:
 
 class PtraceGet(_ReadableProcess, GetMechanism):
     """Attach, which stops the source; open ``/proc/PID/mem``, read, close, and detach."""
-
-    facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=2, actor="initiator", one_sided=("get",), permission=PTRACE, freezes=True
-    )
 
     def open(self) -> None:
         """Find the call."""
@@ -122,9 +114,7 @@ class PtraceGet(_ReadableProcess, GetMechanism):
 class ProcessFile(_ReadableProcess, GetMechanism):
     """``/proc/PID/mem``, opened once: the permission is checked at its opening only."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(
-        copies=2, actor="initiator", one_sided=("get", "put"), permission=PTRACE
-    )
+    one_sided = ("get", "put")
 
     def start(self) -> None:
         """Open the memory of the other side."""

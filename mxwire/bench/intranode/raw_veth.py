@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import ExitStack
-from typing import ClassVar, Final
+from typing import Final
 
-from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, MechanismFacts, Piece
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, Piece
 from mxwire.bench.roles.common import BARE_ETHERTYPE
 from mxwire.lab.namespaces import namespaces_refusal, private_cable
 from mxwire.link.interface import read_interface
@@ -20,8 +20,6 @@ _RECEIVE_BUFFER_BY_ROOT: Final = 33
 
 class RawVeth(Mechanism):
     """A socket for frames on either end. Nothing controls the flow: a message must fit the receiver's buffer."""
-
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both", permission="root", largest=65536)
 
     def open(self) -> None:
         """Create namespaces and interfaces, and open the sockets."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mxwire.bench.intranode.catalogue import KINDS, MECHANISMS, mechanism_named
+from mxwire.bench.intranode.catalogue import FACTS, KINDS, MECHANISMS, PTRACE, mechanism_named
 from mxwire.bench.intranode.memory import MEMORIES
 from mxwire.bench.intranode.pair_starter import IN_C
 from mxwire.bench.intranode.study import (
@@ -168,9 +168,9 @@ _REMAPPING: Final = Row(
 
 
 def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -> Row:
-    facts = mechanism_named(name).facts
+    facts, one_sided = FACTS[name], mechanism_named(name).one_sided
     if name in missing:
-        return Row((name, *[""] * 4, str(facts.copies), facts.actor, *[""] * 4, f"missing: {missing[name]}", "", ""))
+        return Row((name, *[""] * 4, facts.copies, facts.actor, *[""] * 4, f"missing: {missing[name]}", "", ""))
     latency, large = (recording.named(TRIP).median(name, size) for size in (1, LARGE))
     set_up, down = (recording.named(series).median(name, 1) for series in (SET_UP, TEAR_DOWN))
     numbers = (latency, None if large is None else LARGE / _MIB / large * 1e6, set_up, down)
@@ -178,21 +178,21 @@ def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -
         (
             name,
             *("" if each is None else number_text(each) for each in numbers),
-            str(facts.copies),
+            facts.copies,
             facts.actor,
             _free(recording, name),
-            "/".join(facts.one_sided) or "with both",
-            "yes" if facts.one_sided else "with a thread",
+            "/".join(one_sided) or "with both",
+            "yes" if one_sided else "with a thread",
             _caches(recording, name),
             facts.permission,
-            *["yes" if facts.works_apart else "no"] * 2,
+            *["no" if facts.permission == PTRACE else "yes"] * 2,
         )
     )
 
 
 def _free(recording: Recording, name: str) -> str:
     """The answer to whether the other side of a mechanism computes while messages move."""
-    facts = mechanism_named(name).facts
+    facts = FACTS[name]
     slowdown, trips = recording.named(SLOWDOWN), recording.named(TRIP)
     if facts.actor == "both" or facts.freezes:
         return "no"
@@ -208,7 +208,7 @@ def _caches(recording: Recording, name: str) -> str:
     series = recording.named(DISTURBANCES[0])
     if not series:
         return ""
-    if mechanism_named(name).facts.actor == "agent" and not series.curve(f"{name}, source"):
+    if FACTS[name].actor == "agent" and not series.curve(f"{name}, source"):
         return "n/a"
     texts = []
     for side in ("source", "destination"):

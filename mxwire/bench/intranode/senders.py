@@ -15,27 +15,24 @@ import os
 import resource
 import sys
 import time
+from functools import partial
+from itertools import cycle
 
 from mxwire.bench.intranode.catalogue import mechanism_named
 from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, Pool, check_machine, reason_of
 from mxwire.errors import MxwireError
-from mxwire.lab.child import end_with_parent
+from mxwire.lab.child import forked
 from mxwire.lab.machine import pin
 
 
 def _send(mechanism: Mechanism, size: int, count: int, processor: int) -> None:
-    """Be a sender; the process ends here."""
-    try:
-        end_with_parent()
-        pin(processor)
-        mechanism.join(1, os.getppid())
-        mechanism.start()
-        piece = Pool(size, full=True).piece(0, size)
-        for _ in range(count):
-            mechanism.give(piece)
-    except (OSError, MxwireError):
-        os._exit(1)
-    os._exit(0)
+    """Be a sender."""
+    pin(processor)
+    mechanism.join(1, os.getppid())
+    mechanism.start()
+    piece = Pool(size, full=True).piece(0, size)
+    for _ in range(count):
+        mechanism.give(piece)
 
 
 def receive(name: str, senders: int, size: int, count: int, processors: list[int]) -> dict[str, float]:
@@ -44,13 +41,8 @@ def receive(name: str, senders: int, size: int, count: int, processors: list[int
     Raises :class:`~mxwire.bench.intranode.mechanism.MechanismError` if a sender fails, or sends other data.
     """
     mechanisms = [mechanism_named(name)() for _ in range(senders)]
-    children = []
-    sys.stdout.flush()
-    for place, each in enumerate(mechanisms):
-        child = os.fork()
-        if not child:
-            _send(each, size, count, processors[1 + place % (len(processors) - 1)])
-        children.append(child)
+    others = cycle(processors[1:])
+    children = [forked(partial(_send, each, size, count, next(others))) for each in mechanisms]
     pin(processors[0])
     own_children = resource.getrusage(resource.RUSAGE_CHILDREN)
     for each, child in zip(mechanisms, children, strict=True):
@@ -72,8 +64,8 @@ def receive(name: str, senders: int, size: int, count: int, processors: list[int
         each.close()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     messages = senders * count
-    others = (used.ru_utime + used.ru_stime - own_children.ru_utime - own_children.ru_stime) * 1e9
-    times = {"ns": took / messages, "receiver": own / messages, "senders": others / messages}
+    sending = (used.ru_utime + used.ru_stime - own_children.ru_utime - own_children.ru_stime) * 1e9
+    times = {"ns": took / messages, "receiver": own / messages, "senders": sending / messages}
     return times | {"places": len(mechanisms), "memory": memory}
 
 

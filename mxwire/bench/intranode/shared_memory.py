@@ -12,7 +12,7 @@ import os
 import socket
 from typing import ClassVar, Final
 
-from mxwire.bench.intranode.mechanism import POLLS, STRIDE, Direction, Mechanism, MechanismFacts, Piece, SharedFlags
+from mxwire.bench.intranode.mechanism import POLLS, STRIDE, Direction, Mechanism, Piece, SharedFlags
 
 LARGEST: Final = 16 << 20
 """Longest message of the heap in bytes."""
@@ -64,7 +64,7 @@ class SharedHeap(SharedMemory):
     """Memory for one message per direction: what MPI_Alloc_mem gives. The source builds the message in it, which counts
     as the one copy, and the destination uses it where it is."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=1, actor="both", one_sided=("get", "put"), largest=LARGEST)
+    one_sided = ("get", "put")
     PARTS = 1
 
     def give(self, piece: Piece) -> None:
@@ -109,7 +109,6 @@ class SharedHeap(SharedMemory):
 class SharedBuffer(SharedMemory):
     """Two slots per direction; one is filled while the other one is emptied. Every message begins with the first."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
     SLOT: ClassVar[int | None] = 65536
     PARTS = 2
 
@@ -177,7 +176,6 @@ class CellQueue(SharedMemory):
     """Cells that a sender fills and a receiver gives back. A message takes the cells that follow those of the last
     one."""
 
-    facts: ClassVar[MechanismFacts] = MechanismFacts(copies=2, actor="both")
     SLOT: ClassVar[int | None] = 32 << 10
     PARTS = CELLS
 

@@ -26,7 +26,7 @@ from functools import partial
 from typing import Final
 
 from mxwire.bench.intranode.agent_copies import WAYS, agent_copies
-from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
+from mxwire.bench.intranode.catalogue import FACTS, MECHANISMS, WITHOUT_TWIN, mechanism_named
 from mxwire.bench.intranode.counters import missing_counter
 from mxwire.bench.intranode.mechanism import MechanismError
 from mxwire.bench.intranode.memory import MEMORIES, pool_of
@@ -216,7 +216,7 @@ class _IntranodeRun:
 
     def sizes_of(self, contestant: str) -> list[int]:
         """Sizes that a mechanism can carry."""
-        largest = mechanism_named(contestant.partition(", ")[0]).facts.largest
+        largest = FACTS[contestant.partition(", ")[0]].largest
         return [each for each in self.sizes if largest is None or each <= largest]
 
     def trips(self, contestant: str) -> None:
@@ -232,8 +232,7 @@ class _IntranodeRun:
 
     def operations(self, memory: str, contestant: str) -> None:
         """Measure all sizes by the paper's method. A time that those of the barriers hide is left out."""
-        kind = mechanism_named(contestant.partition(", ")[0]).facts
-        measuring = 0 if kind.one_sided == ("put",) else 1
+        measuring = 0 if mechanism_named(contestant.partition(", ")[0]).one_sided == ("put",) else 1
         pair = self._pairs.pair(contestant)
         for size in self.sizes_of(contestant):
             step, length = pool_of(memory, size)
@@ -321,7 +320,7 @@ class _IntranodeRun:
         """Measure the disturbance of both sides' caches. An agent that has no processor of its own would disturb those
         of the side beside it.
         """
-        if mechanism_named(contestant).facts.actor == "agent" and machine.agent_processor() is None:
+        if FACTS[contestant].actor == "agent" and machine.agent_processor() is None:
             remark = f"caches of {contestant}: not applicable: {NO_THIRD}"
             self.recording.remarks += [] if remark in self.recording.remarks else [remark]
             return
@@ -347,7 +346,7 @@ class _IntranodeRun:
 
     def registration(self, contestant: str) -> None:
         """Measure registration: of pinned pages, which does not depend on the mechanism, or of its own."""
-        own = f"{TOKEN}, " if mechanism_named(contestant).facts.bound else ""
+        own = f"{TOKEN}, " if FACTS[contestant].bound else ""
         for size in _REGISTERED:
             found = self._pairs.pair(contestant).play("registrations", size, 3 if self.options.quick else 100)[0]
             for name, value in found.items():
@@ -397,10 +396,10 @@ def _declare(points: Points, study: IntranodeStudy) -> None:
 def _measure(run: _IntranodeRun) -> None:
     chosen = run.study.experiments
     with_slots = [each for each in run.contestants if mechanism_named(each.partition(", ")[0]).SLOT]
-    with_agent = any(mechanism_named(each).facts.actor == "agent" for each in run.usable)
-    one_sided = [each for each in run.usable if mechanism_named(each).facts.one_sided]
+    with_agent = any(FACTS[each].actor == "agent" for each in run.usable)
+    one_sided = [each for each in run.usable if mechanism_named(each).one_sided]
     # Pages are pinned alike whatever moves the data; one mechanism of those that register memory is enough, too.
-    bound = [each for each in run.usable if mechanism_named(each).facts.bound]
+    bound = [each for each in run.usable if FACTS[each].bound]
     registering = list(dict.fromkeys((*[each for each in run.usable if each not in bound][:1], *bound[:1])))
     experiments: list[tuple[str, Callable[[str], None], Sequence[str]]] = [
         ("trips", run.trips, run.contestants),

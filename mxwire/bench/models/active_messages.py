@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from struct import pack, unpack_from
-from typing import Final
+from typing import Any, Final
 
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer
 from mxwire.words import count_of
 
@@ -56,10 +56,8 @@ class ActiveMessage:
 class ActiveLayer(ModelLayer):
     """The common part of GAM and AM-II. ``segment`` is the length of the memory for stores, in bytes."""
 
-    def __init__(
-        self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD, segment: int = 1 << 16
-    ) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, segment: int = 1 << 16, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.segment = memoryview(bytearray(segment))
         self.handlers: list[ActiveHandler] = []
         self.tokens: dict[Address, int] = {}

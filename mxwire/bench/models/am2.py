@@ -8,11 +8,11 @@ All nodes are found when the endpoint is opened, and when they appear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from mxwire.bench.models.active_messages import KINDS, TOKENS, ActiveLayer
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import BROADCAST, Address, CallError
 from mxwire.bench.models.order import ReliableOrder
 
@@ -28,18 +28,11 @@ class Am2Layer(ActiveLayer):
 
     name = "am2"
     number = 2
+    known_nodes = ()
+    shares_node = True
 
-    def __init__(
-        self,
-        node: int,
-        port: int = 0,
-        nodes: Iterable[int] = (),
-        payload: int = PAYLOAD,
-        segment: int = 1 << 16,
-        *,
-        tag: int = 0,
-    ) -> None:
-        super().__init__(node, port, nodes, payload, segment)
+    def __init__(self, *place: Any, tag: int = 0, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.order: ReliableOrder = ReliableOrder(self, self._lost)
         self.tag = tag
         self.error_handler: ErrorHandler | None = None
@@ -47,10 +40,6 @@ class Am2Layer(ActiveLayer):
         self._meetings = 0
         self._meet_at: int | None = 0
         self._meet()
-
-    def shares_node(self) -> bool:
-        """Return True: a node has several endpoints."""
-        return True
 
     def _meet(self) -> None:
         """Ask all nodes to answer; repeat that a few times, since question and answer may be lost."""

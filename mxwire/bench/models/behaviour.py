@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED
 from mxwire.bench.models.header import ONLY, FrameKind, ModelFrame
-from mxwire.bench.models.layer import CallError, CatastropheError
+from mxwire.bench.models.layer import CallError, CatastropheError, ModelLayer
 from mxwire.bench.models.stream import MessageStream, body
 from mxwire.bench.models.wire import ModelWire
 
@@ -95,19 +95,16 @@ def within(name: str) -> bool:
     return not unreceived(unannounced(name, 64))
 
 
-def _forged(name: str) -> ModelFrame:
-    """A frame that a partner of the library could not send by its calls, since it lacks the permission."""
-    match name:
-        case "gam" | "am2":
-            return ModelFrame(FrameKind.REQUEST, ONLY, key=99)
-        case "bip":
-            return ModelFrame(FrameKind.DATA, ONLY, place=_TAG, key=6, data=b"forged")
-        case "fm2" | "fm2.1":
-            return ModelFrame(FrameKind.DATA, ONLY, place=99, data=b"forged")
-        case "pm":
-            return ModelFrame(FrameKind.DATA, ONLY, key=99, data=b"forged")
-        case _:
-            return ModelFrame(FrameKind.DEPOSIT, ONLY, key=99, data=b"forged")
+_FORGED: Final[dict[str, dict[str, Any]]] = {
+    "gam": {"kind": FrameKind.REQUEST, "key": 99},
+    "am2": {"kind": FrameKind.REQUEST, "key": 99},
+    "bip": {"kind": FrameKind.DATA, "place": _TAG, "key": 6, "data": b"forged"},
+    "fm2": {"kind": FrameKind.DATA, "place": 99, "data": b"forged"},
+    "fm2.1": {"kind": FrameKind.DATA, "place": 99, "data": b"forged"},
+    "pm": {"kind": FrameKind.DATA, "key": 99, "data": b"forged"},
+    "vmmc2": {"kind": FrameKind.DEPOSIT, "key": 99, "data": b"forged"},
+}
+"""A frame per library that a partner could not send by its calls, since it lacks the permission."""
 
 
 def between(name: str) -> bool:
@@ -119,7 +116,7 @@ def between(name: str) -> bool:
         layer.register(reached.append)
     elif name == "vmmc2":
         layer.export(memoryview(memory))
-    layer.take((0, 0), _forged(name))
+    layer.take((0, 0), ModelFrame(flags=ONLY, **_FORGED[name]))
     with suppress(CatastropheError):
         match name:
             case "gam" | "am2":
@@ -228,10 +225,7 @@ def send(name: str) -> str:
         return "PIO (WC)"
     if here.transferred.length < 4 * LONG:
         return "not at all"
-    copies = stream.copies()[0]
-    if here.translated.length >= 4 * LONG:
-        return "DMA + v2p" if not copies else "DMA + v2p + copy"
-    return "DMA + copy" if copies else "DMA"
+    return _by_transfer(here, stream.copies()[0])
 
 
 def receive(name: str) -> str:
@@ -242,10 +236,12 @@ def receive(name: str) -> str:
         return "nothing is received"
     if there.transferred.length < 4 * LONG:
         return "not at all"
-    copies = stream.copies()[1]
-    if there.translated.length >= 4 * LONG:
-        return "DMA + v2p" if not copies else "DMA + v2p + copy"
-    return "DMA + copy" if copies else "DMA"
+    return _by_transfer(there, stream.copies()[1])
+
+
+def _by_transfer(layer: ModelLayer, copies: float) -> str:
+    translated = " + v2p" if layer.translated.length >= 4 * LONG else ""
+    return f"DMA{translated}{' + copy' if copies else ''}"
 
 
 def protection(name: str) -> str:

@@ -9,11 +9,10 @@ have been posted. If it has not, the receiver's adapter takes no frame, the link
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
 
@@ -44,8 +43,8 @@ class BipLayer(ModelLayer):
     name = "bip"
     number = 3
 
-    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
         self._tags: dict[int, _Tag] = {}
 
     def _tag(self, tag: int) -> _Tag:
@@ -69,12 +68,7 @@ class BipLayer(ModelLayer):
             frame = ModelFrame(FrameKind.DATA, ONLY, place=tag, key=len(data), data=bytes(data))
             self.order.send(target, frame)
             return
-        for offset in range(0, len(data), self.payload):
-            part = data[offset : offset + self.payload]
-            flags = FrameFlag.NONE if offset else FrameFlag.FIRST
-            flags |= FrameFlag.LAST if offset + len(part) == len(data) else FrameFlag.NONE
-            self.transferred.note(len(part))
-            self.translated.note(len(part))
+        for offset, part, flags in self.cut(data):
             frame = ModelFrame(FrameKind.DATA, flags, place=tag, offset=offset, key=len(data), data=part)
             self.order.send(target, frame)
 
@@ -154,7 +148,7 @@ class BipLayer(ModelLayer):
 class BipPort(ModelPort[BipLayer]):
     """Messages with one tag. If ``synchronised``, the receiver announces each long receive by a short message."""
 
-    synchronised = True
+    synchronised = anywhere = True
     written = SHORT - 1
     common = False
 
@@ -202,10 +196,7 @@ class BipPort(ModelPort[BipLayer]):
     def received(self, size: int) -> bool:
         """Return whether the next message has been received."""
         self.expect(size)
-        piece = self.next_piece()
-        if piece is not None:
-            self.pieces = [piece]
-        return piece is not None
+        return super().received(size)
 
     def next_piece(self) -> memoryview | None:
         """The message of the posted receive; without one, the next short message."""

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from mxwire.bench.models import am2, bip, fm2, gam, gm, null, pm, portals, unet, vmmc2
 from mxwire.bench.models.facts import FACTS, ModelFacts
-from mxwire.bench.models.header import PAYLOAD
 from mxwire.bench.models.layer import ModelLayer
 from mxwire.bench.models.port import ModelPort
 from mxwire.errors import MxwireError
@@ -21,8 +20,6 @@ class Model:
     name: str
     layer: type[ModelLayer]
     port: type[ModelPort[Any]]
-    payload: int = PAYLOAD
-    """Payload of its frames, unless the link has less room."""
 
     @property
     def facts(self) -> ModelFacts:
@@ -41,8 +38,8 @@ MODELS: Final = {
         Model("gam", gam.GamLayer, gam.ActivePort),
         Model("am2", am2.Am2Layer, gam.ActivePort),
         Model("bip", bip.BipLayer, bip.BipPort),
-        Model("fm2", fm2.FastMessagesLayer, fm2.FastMessagesPort, payload=fm2.PACKET),
-        Model("fm2.1", fm2.RegisteredFastMessagesLayer, fm2.FastMessagesPort, payload=fm2.PACKET),
+        Model("fm2", fm2.FastMessagesLayer, fm2.FastMessagesPort),
+        Model("fm2.1", fm2.RegisteredFastMessagesLayer, fm2.FastMessagesPort),
         Model("pm", pm.PmLayer, pm.PmPort),
         Model("vmmc2", vmmc2.VmmcLayer, vmmc2.VmmcPort),
         Model("gm", gm.GmLayer, gm.GmPort),

@@ -44,7 +44,7 @@ from mxwire.bench.models.catalogue import (
 from mxwire.bench.models.header import HEADER, PAYLOAD
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.roles.patterns import QUEUED
-from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.bench.study import StudyOptions, TestbedStudy, kept, round_marks
 from mxwire.bench.testbed import StudyTestbed
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Heading, Paragraph, Table
@@ -178,17 +178,14 @@ def _check_requests(sizes: Sequence[int], carriers: Sequence[str]) -> None:
         raise MxwireError("the card of a server with several clients is not in another process: use --card inline")
 
 
-class ComparisonStudy:
+class ComparisonStudy(TestbedStudy):
     """Bandwidths, requests and patterns: the part of the comparison beside LogP. Lengths are in bytes."""
 
     def __init__(
         self, testbed: StudyTestbed, recording: Recording, options: StudyOptions, sizes: Sequence[int]
     ) -> None:
-        self._testbed = testbed
-        self._recording = recording
-        self._options = options
+        super().__init__(testbed, recording, options)
         self._sizes = sizes
-        self._points = Points(recording)
         self._points.declare("MB/s", logp.BANDWIDTH)
         self._points.declare("MB/s", *(kind + BY_PAYLOAD for kind in logp.BANDWIDTHS), x="payload")
         self._points.declare("µs", BURST, KNEE, *PATTERNS)
@@ -222,9 +219,7 @@ class ComparisonStudy:
                 for carrier in (name, name + COPIED):
                     contestants[f"{carrier}, patterns"] = partial(self._patterns, carrier, words)
         with kept(self._recording, self._points):
-            rounds, warm_up = (1, 0) if self._testbed.virtual else (self._options.rounds, self._options.warm_up)
-            turns = Turns(self._recording, self._options.progress, self._options.limit)
-            turns.play(contestants, rounds, warm_up=warm_up)
+            self._take_turns(contestants)
 
     def _play(
         self, role: str, carrier: str, sizes: Sequence[int], **more: Any
@@ -248,13 +243,12 @@ class ComparisonStudy:
         for size in sizes:
             each = found[str(size)]
             self._ns[key, size] = each["both"]
-            rates = size / each["gap"], size / each["trip"], 2 * size / each["both"], size / each["both"]
-            for kind, rate in zip(logp.BANDWIDTHS, rates, strict=True):
+            for kind, rate in logp.rates_of(size, each["gap"], each["trip"], each["both"]):
                 if number >= 0 and payload:
                     name = f"{carrier}, {size_text(size)}"
-                    add(kind + BY_PAYLOAD, name, rate * 1e3, marks=marks, size=size, payload=payload)
+                    add(kind + BY_PAYLOAD, name, rate, marks=marks, size=size, payload=payload)
                 elif number >= 0:
-                    add(logp.BANDWIDTH, f"{carrier}, {kind}", rate * 1e3, marks=marks, size=size)
+                    add(logp.BANDWIDTH, f"{carrier}, {kind}", rate, marks=marks, size=size)
 
     def _clients(self, carrier: str, clients: int, number: int) -> None:
         for size in self._sizes:

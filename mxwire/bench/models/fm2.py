@@ -3,14 +3,14 @@
 A handler is a generator: ``yield stream.receive(n)`` returns the next n bytes, ``yield stream.receive_into(memory)``
 lets them land where the handler decides. It begins with the first packet of its message, while the sender may still
 send the rest, and can only be interrupted where it yields. Credits per partner, one per packet, keep the receiver's
-ring from overflowing. In FM 2.02 a handler is an address; FM 2.1 (``registered``) has registered numbers, refuses
+ring from overflowing. In FM 2.02 a handler is an address; FM 2.1 has registered numbers, refuses
 others, and serves several processes of a node.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -92,22 +92,14 @@ class SendStream:
 
 
 class FastMessagesLayer(ModelLayer):
-    """FM 2.02, and FM 2.1 if ``registered``."""
+    """FM 2.02."""
 
     name = "fm2"
     number = 4
+    frame_payload = PACKET
 
-    def __init__(
-        self,
-        node: int,
-        port: int = 0,
-        nodes: Iterable[int] = (0, 1),
-        payload: int = PACKET,
-        *,
-        registered: bool = False,
-    ) -> None:
-        super().__init__(node, port, nodes, payload)
-        self.registered = registered
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.handlers: dict[int, StreamHandler] = {}
         self.credit: dict[Address, int] = {}
         self._taken: dict[Address, int] = {}
@@ -115,10 +107,6 @@ class FastMessagesLayer(ModelLayer):
         self._streams: dict[Address, PieceStream] = {}
         self._sending: SendStream | None = None
         self._handling = False
-
-    def shares_node(self) -> bool:
-        """Return True for FM 2.1."""
-        return self.registered
 
     def register(self, handler: StreamHandler) -> int:
         """Return the number of a handler."""
@@ -225,7 +213,7 @@ class FastMessagesLayer(ModelLayer):
         stream = self._streams[source] = PieceStream(self)
         if handler is not None:
             stream.thread = handler(stream, source)
-        elif self.registered:
+        elif self.shares_node:
             # Without a handler, the packets of the message are dropped, and their credit is returned.
             self.counts["refused"] += 1
         else:
@@ -242,13 +230,13 @@ class RegisteredFastMessagesLayer(FastMessagesLayer):
 
     name = "fm2.1"
     number = 5
-
-    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PACKET) -> None:
-        super().__init__(node, port, nodes, payload, registered=True)
+    shares_node = True
 
 
 class FastMessagesPort(ModelPort[FastMessagesLayer]):
     """Messages as streams of one piece, which lands in the program's memory."""
+
+    anywhere = True
 
     def __init__(self, layer: FastMessagesLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
@@ -285,11 +273,10 @@ class FastMessagesPort(ModelPort[FastMessagesLayer]):
             self._stream = None
         return self._stream is None
 
-    def received(self, size: int) -> bool:
-        """Return whether the next message has been received."""
+    def next_piece(self) -> memoryview | None:
+        """The next message."""
         self.layer.extract()
         if not self._messages:
-            return False
+            return None
         self.source, message = self._messages.popleft()
-        self.pieces = [message]
-        return True
+        return message

@@ -9,11 +9,11 @@ is there. Memory must be registered; data elsewhere are copied by the program.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.bench.models.header import PAYLOAD, FrameFlag, FrameKind, ModelFrame
+from mxwire.bench.models.header import FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import ModelPort
@@ -44,9 +44,10 @@ class GmLayer(ModelLayer):
 
     name = "gm"
     number = 8
+    shares_node = True
 
-    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.order: ReliableOrder = ReliableOrder(self, self._lost)
         self.tokens = TOKENS
         self._registered: list[memoryview] = []
@@ -54,10 +55,6 @@ class GmLayer(ModelLayer):
         self._filling: dict[Address, tuple[memoryview, int]] = {}
         self._events: deque[GmEvent] = deque()
         self._completed: deque[tuple[SendCallback, bool]] = deque()
-
-    def shares_node(self) -> bool:
-        """Return True: a node has several ports."""
-        return True
 
     def register(self, memory: memoryview) -> int:
         """Register memory for transfers and for directed sends of partners; return its number."""
@@ -95,14 +92,9 @@ class GmLayer(ModelLayer):
             return False
         self.tokens -= 1
         kind = FrameKind.DEPOSIT if place >> 16 == WRITE else FrameKind.DATA
-        for start in range(0, max(len(data), 1), self.payload):
-            part = data[start : start + self.payload]
-            flags = FrameFlag.NONE if start else FrameFlag.FIRST
-            last = start + len(part) == len(data)
-            flags |= FrameFlag.LAST if last else FrameFlag.NONE
-            self.transferred.note(len(part))
-            self.translated.note(len(part))
+        for start, part, flags in self.cut(data):
             frame = ModelFrame(kind, flags, place=place, offset=offset + start, key=len(data), data=part)
+            last = flags & FrameFlag.LAST
             self.order.send(target, frame, (lambda: self._completed.append((done, True))) if last else None)
         return True
 
@@ -169,7 +161,6 @@ class GmPort(ModelPort[GmLayer]):
         for _ in range(self.depth):
             layer.provide(layer.allocate(1 << self._class))
         self._events: deque[GmEvent] = deque()
-        self._held: deque[memoryview] = deque()
 
     def progress(self) -> None:
         """Run callbacks, and keep messages."""
@@ -196,11 +187,10 @@ class GmPort(ModelPort[GmLayer]):
         if not self._events:
             return None
         event = self._events.popleft()
-        self._held.append(event.memory)
+        self.held.append(event.memory)
         self.source = event.source
         return event.memory[: event.length]
 
-    def release(self, count: int | None = None) -> None:
-        """Provide buffers again."""
-        for _ in range(len(self._held) if count is None else count):
-            self.layer.provide(self._held.popleft())
+    def take_back(self, buffer: memoryview) -> None:
+        """Provide a buffer again."""
+        self.layer.provide(buffer)

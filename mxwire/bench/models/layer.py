@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from mxwire.bench.models.header import PAYLOAD, ModelFrame, unpacked
+from mxwire.bench.errors import SilenceError
+from mxwire.bench.models.header import PAYLOAD, FrameFlag, ModelFrame, unpacked
 from mxwire.bench.models.order import CheckedOrder, UncheckedOrder
 from mxwire.errors import MxwireError
 
@@ -22,8 +23,8 @@ class CallError(MxwireError):
     """A call that the interface of a library forbids."""
 
 
-class CatastropheError(MxwireError):
-    """An error that a library detects and does not survive."""
+class CatastropheError(SilenceError):
+    """An error that a library detects and does not survive: it delivers no more messages."""
 
 
 @dataclass(slots=True)
@@ -54,16 +55,23 @@ def check_writable_memory(memory: memoryview) -> None:
 class ModelLayer(ABC):
     """One process that uses a library: the base of all models.
 
-    ``nodes`` are the nodes that are known from the beginning. A layer that has failed refuses all calls and frames.
+    ``nodes`` are the nodes that are known from the beginning, and ``payload`` is that of its frames; None: as
+    :attr:`known_nodes` and :attr:`frame_payload`. A layer that has failed refuses all calls and frames.
     """
 
     name: ClassVar[str]
     number: ClassVar[int]
     """Number in the header."""
+    known_nodes: ClassVar[tuple[int, ...]] = (0, 1)
+    frame_payload: ClassVar[int] = PAYLOAD
+    shares_node: ClassVar[bool] = False
+    """True if several processes of a node may use the library."""
 
-    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
-        self.node, self.port, self.payload = node, port, payload
-        self.nodes = set(nodes)
+    def __init__(
+        self, node: int, port: int = 0, nodes: Iterable[int] | None = None, payload: int | None = None
+    ) -> None:
+        self.node, self.port, self.payload = node, port, payload or self.frame_payload
+        self.nodes = set(self.known_nodes if nodes is None else nodes)
         self.now = 0
         """The time in ns, of the last frame or deadline."""
         self.outgoing: deque[tuple[int, ModelFrame]] = deque()
@@ -106,6 +114,15 @@ class ModelLayer(ABC):
         self.counts["lost by reset"] += 1
         self.order.skip(source, frame)
 
+    def cut(self, data: memoryview) -> Iterator[tuple[int, memoryview, FrameFlag]]:
+        """The frames of a message: offsets, contents and flags; they are transferred from user memory."""
+        for start in range(0, max(len(data), 1), self.payload):
+            part = data[start : start + self.payload]
+            self.transferred.note(len(part))
+            self.translated.note(len(part))
+            flags = FrameFlag.NONE if start else FrameFlag.FIRST
+            yield start, part, flags | (FrameFlag.LAST if start + len(part) == len(data) else FrameFlag.NONE)
+
     def emit(self, target: Address, frame: ModelFrame) -> None:
         """Transmit a frame."""
         frame.source_port, frame.target_port = self.port, target[1]
@@ -125,10 +142,6 @@ class ModelLayer(ABC):
     def work(self) -> str:
         """Describe the work that waits for frames of other nodes; empty if there is none."""
         return self.order.work()
-
-    def shares_node(self) -> bool:
-        """Return whether several processes of a node may use the library."""
-        return False
 
     def fail(self, reason: str) -> None:
         """End the layer with a named catastrophe; the first one counts."""

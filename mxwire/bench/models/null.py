@@ -8,11 +8,10 @@ are dropped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from typing import Any, Final
 
 from mxwire.bench.models.facts import FACTS
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, ModelLayer
 from mxwire.bench.models.order import UncheckedOrder
 from mxwire.bench.models.port import ModelPort
@@ -28,8 +27,8 @@ class NullLayer(ModelLayer):
     name = "null"
     number = 0
 
-    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.order = UncheckedOrder(self)
         self._channels: dict[int, deque[memoryview]] = {}
         self.open_channel(0)

@@ -26,6 +26,9 @@ TRIES: Final = 50
 class UncheckedOrder:
     """Numbers that are only counted: a gap is a loss."""
 
+    resend = RESEND
+    """Time in ns without ack after which frames are retransmitted, where they are."""
+
     def __init__(self, layer: ModelLayer) -> None:
         self._layer = layer
         self.expected: dict[Address, int] = {}
@@ -98,8 +101,6 @@ class ReliableOrder(UncheckedOrder):
 
     def __init__(self, layer: ModelLayer, lost: Callable[[Address, list[ModelFrame]], object]) -> None:
         super().__init__(layer)
-        self.resend = RESEND
-        """Time in ns without ack after which frames are retransmitted."""
         self._lost = lost
         self._flows: dict[Address, _OrderedFlow] = {}
 

@@ -12,11 +12,10 @@ frame. Without that, a sender with a window of 32 and a receiver with 4 buffers 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
 
@@ -59,18 +58,10 @@ class PmLayer(ModelLayer):
 
     name = "pm"
     number = 6
+    shares_node = True
 
-    def __init__(
-        self,
-        node: int,
-        port: int = 0,
-        nodes: Iterable[int] = (0, 1),
-        payload: int = PAYLOAD,
-        *,
-        buffers: int = BUFFERS,
-        key: int = 0,
-    ) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, buffers: int = BUFFERS, key: int = 0, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.key = key
         self.running = True
         self._flows: dict[Address, _PmFlow] = {}
@@ -86,10 +77,6 @@ class PmLayer(ModelLayer):
 
     def _flow(self, partner: Address) -> _PmFlow:
         return self._flows.setdefault(partner, _PmFlow())
-
-    def shares_node(self) -> bool:
-        """Return True: the processes of a node take turns."""
-        return True
 
     def provide(self, count: int) -> None:
         """Add buffers for receiving."""
@@ -284,7 +271,6 @@ class PmPort(ModelPort[PmLayer]):
 
     def __init__(self, layer: PmLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
-        self._held: deque[PmBuffer] = deque()
         # In place, a message occupies its buffers until the next call.
         layer.provide(self.size // layer.payload)
 
@@ -316,10 +302,9 @@ class PmPort(ModelPort[PmLayer]):
             piece = memoryview(bytes(buffer.memory[: buffer.length]))
             self.layer.release(buffer)
             return piece
-        self._held.append(buffer)
+        self.held.append(buffer)
         return buffer.memory[: buffer.length]
 
-    def release(self, count: int | None = None) -> None:
-        """Return buffers."""
-        for _ in range(len(self._held) if count is None else count):
-            self.layer.release(self._held.popleft())
+    def take_back(self, buffer: PmBuffer) -> None:
+        """Return a buffer."""
+        self.layer.release(buffer)

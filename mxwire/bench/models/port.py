@@ -8,8 +8,9 @@ receives messages of one packet each, since packets of several partners may alte
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from mxwire.bench.models.layer import Address, DataCount, ModelLayer
 
@@ -32,6 +33,8 @@ class ModelPort(ABC, Generic[Layer_]):
     cuts: ClassVar[bool] = False
     """True if the program cuts messages into packets."""
 
+    anywhere = False
+    """True if the library puts received data where the program wants them, which then copies none."""
     common: ClassVar[bool] = True
     """True if one port receives from all partners, in the order of arrival; otherwise each needs a port of its own."""
 
@@ -59,6 +62,8 @@ class ModelPort(ABC, Generic[Layer_]):
         self._left: memoryview | None = None
         self._memory = layer.allocate(self.size)
         self._filled = 0
+        self.held: deque[Any] = deque()
+        """Buffers of received pieces, which :meth:`release` returns."""
 
     @property
     def handled(self) -> int:
@@ -123,21 +128,17 @@ class ModelPort(ABC, Generic[Layer_]):
                 return False
             # Both sides know the length: a longer packet is not that of a benchmark.
             piece = piece[: min(size, self.size) - self._filled]
-            if self.copied and len(piece):
-                self.program_copy(self._memory[self._filled :], piece)
+            if self.copied and not self.anywhere and len(piece):
+                self.program.copy(self._memory[self._filled :], piece)
             elif len(piece):
                 self.pieces.append(piece)
             self._filled += len(piece)
             if self._filled >= size:
                 break
-        if self.copied:
+        if self.copied and not self.anywhere:
             self.pieces = [self._memory[: self._filled]]
         self._filled = 0
         return True
-
-    def program_copy(self, target: memoryview, piece: memoryview) -> None:
-        """Copy a piece to the program's memory."""
-        self.program.copy(target, piece)
 
     def next_piece(self) -> memoryview | None:
         """The next received packet; None if there is none."""
@@ -145,6 +146,11 @@ class ModelPort(ABC, Generic[Layer_]):
 
     def release(self, count: int | None = None) -> None:
         """Return the buffers of the ``count`` oldest pieces (None: of all) to the library."""
+        for _ in range(len(self.held) if count is None else count):
+            self.take_back(self.held.popleft())
+
+    def take_back(self, buffer: Any) -> None:
+        """Return a buffer to the library."""
 
 
 def content(port: ModelPort[ModelLayer]) -> bytes:

@@ -15,13 +15,12 @@ Match bits have 32 bits here, and a put has no header data: the common header ha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntFlag
 from struct import pack, unpack_from
 from typing import Any, Final, Literal
 
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
 
@@ -141,18 +140,15 @@ class PortalsLayer(ModelLayer):
 
     name = "portals"
     number = 9
+    shares_node = True
 
-    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PAYLOAD) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.allowed: set[int] | None = None
         self._table: list[list[MatchEntry]] = [[] for _ in range(INDEXES)]
         self._arrivals: dict[Address, _PortalArrival] = {}
         self._operations: dict[int, _PortalOperation] = {}
         self._next = 0
-
-    def shares_node(self) -> bool:
-        """Return True: each process has a table of its own."""
-        return True
 
     def attach(
         self,
@@ -198,7 +194,7 @@ class PortalsLayer(ModelLayer):
         if ack:
             place |= self._remember(_PortalOperation(descriptor, target, match, len(data)))
         sent = PortalEvent("sent", descriptor, target, match, len(data), len(data), 0)
-        for start, part, flags in self._parts(data):
+        for start, part, flags in self.cut(data):
             flags |= FrameFlag.NOTIFIES if ack else FrameFlag.NONE
             at = offset + start
             frame = ModelFrame(FrameKind.DATA, flags, place=place, offset=at, ack=len(data), key=match, data=part)
@@ -220,15 +216,6 @@ class PortalsLayer(ModelLayer):
         self._next = self._next + 1 & _OPERATION
         self._operations[self._next] = operation
         return self._next
-
-    def _parts(self, data: memoryview) -> Iterator[tuple[int, memoryview, FrameFlag]]:
-        """The frames of data: offsets, contents and flags; the transfers are counted."""
-        for start in range(0, max(len(data), 1), self.payload):
-            part = data[start : start + self.payload]
-            self.transferred.note(len(part))
-            self.translated.note(len(part))
-            flags = FrameFlag.NONE if start else FrameFlag.FIRST
-            yield start, part, flags | (FrameFlag.LAST if start + len(part) == len(data) else FrameFlag.NONE)
 
     def take(self, source: Address, frame: ModelFrame) -> None:
         """Handle a frame on the adapter."""
@@ -291,7 +278,7 @@ class PortalsLayer(ModelLayer):
             return
         place = descriptor.room(frame.offset)[0]
         memory = descriptor.use(frame.offset, length)
-        for _, part, flags in self._parts(memory):
+        for _, part, flags in self.cut(memory):
             number = frame.place & _OPERATION
             reply = ModelFrame(FrameKind.REPLY, flags, place=number, ack=len(memory), data=part)
             self.order.send(source, reply)
@@ -338,6 +325,7 @@ _HANDLERS: Final = {
 class PortalsPort(ModelPort[PortalsLayer]):
     """Messages as puts to ``depth`` posted entries, each for one message."""
 
+    anywhere = True
     _INDEX: Final = 4
     _MATCH: Final = 7
 
@@ -346,13 +334,13 @@ class PortalsPort(ModelPort[PortalsLayer]):
         self._queue: EventQueue = deque()
         self._sent: EventQueue = deque()
         self._unsent = 0
-        self._held: deque[memoryview] = deque()
         for _ in range(self.depth):
-            self._post(layer.allocate(self.size))
+            self.take_back(layer.allocate(self.size))
 
-    def _post(self, memory: memoryview) -> None:
+    def take_back(self, buffer: memoryview) -> None:
+        """Post memory."""
         entry = self.layer.attach(self._INDEX, self._MATCH, unlinks=True)
-        entry.descriptor = MemoryDescriptor(memory, self._queue, MemoryOption.PUT, threshold=1)
+        entry.descriptor = MemoryDescriptor(buffer, self._queue, MemoryOption.PUT, threshold=1)
 
     def offer(self, data: memoryview) -> int:
         """Put the message."""
@@ -372,19 +360,6 @@ class PortalsPort(ModelPort[PortalsLayer]):
         if not self._queue:
             return None
         event = self._queue.popleft()
-        self._held.append(event.descriptor.memory)
+        self.held.append(event.descriptor.memory)
         self.source = event.partner
         return event.descriptor.memory[: event.moved]
-
-    def received(self, size: int) -> bool:
-        """Look for an event; post the memory of the last message again."""
-        piece = self.next_piece()
-        if piece is not None:
-            self.release(len(self._held) - 1)
-            self.pieces = [piece]
-        return piece is not None
-
-    def release(self, count: int | None = None) -> None:
-        """Post memory again."""
-        for _ in range(len(self._held) if count is None else count):
-            self._post(self._held.popleft())

@@ -8,11 +8,10 @@ flow control and recovery are the affair of protocols above. AF_XDP has the same
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer
 from mxwire.bench.models.order import UncheckedOrder
 from mxwire.bench.models.port import ModelPort
@@ -39,17 +38,10 @@ class UnetLayer(ModelLayer):
 
     name = "unet"
     number = 10
+    shares_node = True
 
-    def __init__(
-        self,
-        node: int,
-        port: int = 0,
-        nodes: Iterable[int] = (0, 1),
-        payload: int = PAYLOAD,
-        *,
-        buffers: int = BUFFERS,
-    ) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, buffers: int = BUFFERS, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.order = UncheckedOrder(self)
         self._channels: dict[int, Address] = {}
         self._free: deque[int] = deque()
@@ -61,10 +53,6 @@ class UnetLayer(ModelLayer):
         """Have an area of another size, all of whose buffers are the program's."""
         self.area = self.allocate(buffers * self.payload)
         self._free.clear()
-
-    def shares_node(self) -> bool:
-        """Return True: a node has several endpoints."""
-        return True
 
     def open_channel(self, tag: int, partner: Address) -> None:
         """Let messages with a tag pass to and from a partner; the system does this."""
@@ -144,8 +132,6 @@ class UnetPort(ModelPort[UnetLayer]):
         for place in range(count, 2 * count):
             layer.free(place * layer.payload)
         self._next = 0
-        self._held: deque[int | None] = deque()
-        """Buffers of the received pieces; None for one in its descriptor."""
 
     def offer(self, data: memoryview) -> int | None:
         """Send a buffer. In place, the data are those that the program has put there."""
@@ -171,15 +157,13 @@ class UnetPort(ModelPort[UnetLayer]):
         found = self.layer.receive()
         if found is None:
             return None
-        self._held.append(found.offset)
+        self.held.append(found.offset)
         self.source = self._partners[found.channel]
         if found.offset is None:
             return memoryview(found.inline)
         return self.layer.area[found.offset : found.offset + found.length]
 
-    def release(self, count: int | None = None) -> None:
-        """Put buffers into the free queue."""
-        for _ in range(len(self._held) if count is None else count):
-            offset = self._held.popleft()
-            if offset is not None:
-                self.layer.free(offset)
+    def take_back(self, buffer: int | None) -> None:
+        """Put a buffer into the free queue; None for that of a descriptor."""
+        if buffer is not None:
+            self.layer.free(buffer)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from struct import pack, unpack_from
 from typing import Any, Final
 
-from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
+from mxwire.bench.models.header import ONLY, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import ModelPort
@@ -64,9 +64,11 @@ class VmmcLayer(ModelLayer):
 
     name = "vmmc2"
     number = 7
+    known_nodes = ()
+    shares_node = True
 
-    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (), payload: int = PAYLOAD) -> None:
-        super().__init__(node, port, nodes, payload)
+    def __init__(self, *place: Any, **options: Any) -> None:
+        super().__init__(*place, **options)
         self.order: ReliableOrder = ReliableOrder(self, self._lost)
         self._exported: list[ExportedBuffer] = []
         self._imported: dict[tuple[Address, int], ImportedBuffer] = {}
@@ -77,10 +79,6 @@ class VmmcLayer(ModelLayer):
 
     def _lost(self, partner: Address, _: list[ModelFrame]) -> None:
         self.fail(f"node {partner[0]} does not acknowledge")
-
-    def shares_node(self) -> bool:
-        """Return True: each process has its own exports."""
-        return True
 
     def export(self, memory: memoryview, allowed: Iterable[int] | None = EVERYONE) -> ExportedBuffer:
         """Let the processes of some nodes, or of all, deposit into memory."""
@@ -264,6 +262,7 @@ class VmmcPort(ModelPort[VmmcLayer]):
     """
 
     consumes = common = False
+    anywhere = True
     written = WRITTEN
 
     def __init__(self, layer: VmmcLayer, partner: Address, **options: Any) -> None:
@@ -310,10 +309,3 @@ class VmmcPort(ModelPort[VmmcLayer]):
         start = self._received % self.depth * self.size
         self._received += 1
         return self._slots[start : start + self.size]
-
-    def received(self, size: int) -> bool:
-        """Look at the place of the next message."""
-        piece = self.next_piece()
-        if piece is not None:
-            self.pieces = [piece[:size]]
-        return piece is not None

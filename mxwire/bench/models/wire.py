@@ -35,7 +35,7 @@ class AdapterInlet:
         others = list(self.processes.values())
         if layer.port in self.processes:
             raise CallError(f"port {layer.port} of node {layer.node} is in use")
-        if others and not all(each.shares_node() for each in (layer, *others)):
+        if others and not all(each.shares_node for each in (layer, *others)):
             raise CallError(f"{layer.name}: one process per node, and node {layer.node} has it")
         self.processes[layer.port] = layer
 
@@ -55,7 +55,7 @@ class AdapterInlet:
             layer = None if found is None else self.processes.get(found[1].target_port)
             if layer is None or found is None:
                 # A library with one process per node does not look at the port.
-                layer = next((each for each in self.processes.values() if not each.shares_node()), None)
+                layer = next((each for each in self.processes.values() if not each.shares_node), None)
             if layer is None or found is None:
                 self.unknown += 1
             elif not layer.ready(found[1]):

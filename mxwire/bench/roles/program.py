@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.errors import SilenceError
 from mxwire.bench.roles.common import BARE_ETHERTYPE
 from mxwire.bench.roles.exchanges import summary
 from mxwire.bench.roles.tracing import PROGRAM_MARK, WARM_TRIPS, trace
@@ -55,11 +55,11 @@ def traced_library(interface: str, other: str, size: int, count: int) -> dict[st
         return trace(lambda: os.execve(program, words, surroundings), count).record(count)
 
 
-def frame_trips(interface: str, own: str, other: str, active: bool, size: int, count: int) -> dict[str, Any]:
+def frames_in_c(interface: str, own: str, other: str, active: bool, size: int, count: int) -> dict[str, Any]:
     """Ping-pong of bare frames by a program in C: half round trips in ns.
 
     Raises :class:`~mxwire.errors.MxwireError` without a compiler, and
-    :class:`~mxwire.bench.channels.channel.SilenceError` if the other side does not answer.
+    :class:`~mxwire.bench.errors.SilenceError` if the other side does not answer.
     """
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "frame-trips"))

@@ -26,6 +26,7 @@ from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import RINGS, SENT, CopyTrail, mappings, routines_of
 from mxwire.bench.roles.exchanges import ping_pong
 from mxwire.errors import MxwireError
+from mxwire.lab.child import forked
 from mxwire.texts import table_rows
 
 _TRACE_ME, _SYSCALL, _SET_OPTIONS, _INFO = 0, 24, 0x4200, 0x420E
@@ -164,17 +165,14 @@ def trace(play: Callable[[], None], operations: int = 1, rings: tuple[str, ...] 
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     libc.ptrace.restype = ctypes.c_long
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            if libc.ptrace(_TRACE_ME, 0, None, None) == 0:
-                os.kill(os.getpid(), signal.SIGSTOP)
-                play()
-                code = 0
-        finally:
-            os._exit(code)
-    return _Tracer(libc, child, names, operations, rings).run()
+
+    def traced() -> None:
+        if libc.ptrace(_TRACE_ME, 0, None, None):
+            raise OSError(ctypes.get_errno(), "ptrace")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        play()
+
+    return _Tracer(libc, forked(traced), names, operations, rings).run()
 
 
 class _Tracer:
