@@ -66,14 +66,17 @@ class CaseGroup:
         ``needs`` are fields of :class:`CaseDefinition`.
         """
 
-        def enter(play: Play) -> Play:
+        def register(play: Play) -> Play:
             described = name or play.__name__.replace("_", "-")
-            description = " ".join((play.__doc__ or "").split())
-            case = Case(described, title, self.name, description, tuple(rules.split()))
-            self.definitions.append(CaseDefinition(case, play, **needs))
+            self.enter(described, title, rules, " ".join((play.__doc__ or "").split()), play, **needs)
             return play
 
-        return enter
+        return register
+
+    def enter(self, name: str, title: str, rules: str, description: str, play: Play, **needs: Any) -> None:
+        """Enter a case."""
+        case = Case(name, title, self.name, description, tuple(rules.split()))
+        self.definitions.append(CaseDefinition(case, play, **needs))
 
 
 _CONTENT: Final = 1

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mxwire.interop.cases.definition import CaseGroup, data, of
 from mxwire.interop.cases.perf import round_trips
 from mxwire.interop.testbed import Testbed
+from mxwire.texts import table_rows
 from mxwire.wire.enums import PacketType
 
 CASES = CaseGroup("losses")
-_LARGE = 100_000
 
 
-def _without(testbed: Testbed, length: int, packet_type: PacketType, *places: int, count: int = 1) -> None:
-    """Exchange messages while frames are lost; with an external host without an echo, use the answers of omx_perf."""
+def _without(testbed: Testbed, length: int, packet_type: PacketType, frame: str, count: int) -> None:
+    """Exchange messages while a frame is lost; with an external host without an echo, use the answers of omx_perf.
+
+    ``frame`` is the number of the frame among those of its type, from 0, or names one among the replies to a message.
+    """
+    replies = -(-length // testbed.left.dialect.reply_payload)
+    place = {"middle": replies // 2, "last": replies - 1}.get(frame)
 
     def cut() -> None:
-        testbed.cut_each_way(packet_type, *places)
+        testbed.cut_each_way(packet_type, int(frame) if place is None else place)
 
     if not testbed.has("echo"):
         round_trips(testbed, length, count, cut)
@@ -30,56 +37,9 @@ def _without(testbed: Testbed, length: int, packet_type: PacketType, *places: in
     testbed.settle(10)
 
 
-def _replies(testbed: Testbed) -> int:
-    return -(-_LARGE // testbed.left.dialect.reply_payload)
-
-
-@CASES.case("the first reply is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
-def lost_first_reply(testbed: Testbed) -> None:
-    """The first PULL_REPLY of a large message does not arrive."""
-    _without(testbed, _LARGE, PacketType.PULL_REPLY, 0)
-
-
-@CASES.case("a reply in the middle is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
-def lost_middle_reply(testbed: Testbed) -> None:
-    """A PULL_REPLY in the middle of a large message does not arrive."""
-    _without(testbed, _LARGE, PacketType.PULL_REPLY, _replies(testbed) // 2)
-
-
-@CASES.case("the last reply is lost", "R-PUL-08", lengths=of(_LARGE))
-def lost_last_reply(testbed: Testbed) -> None:
-    """The last PULL_REPLY of a large message does not arrive: only the timer detects it."""
-    _without(testbed, _LARGE, PacketType.PULL_REPLY, _replies(testbed) - 1)
-
-
-@CASES.case("the first PULL is lost", "R-PUL-07 R-PUL-08", lengths=of(_LARGE))
-def lost_pull(testbed: Testbed) -> None:
-    """The first PULL does not arrive."""
-    _without(testbed, _LARGE, PacketType.PULL, 0)
-
-
-@CASES.case("the RNDV is lost", "R-RTX-01 R-RTX-02", lengths=of(_LARGE))
-def lost_rendezvous(testbed: Testbed) -> None:
-    """The announcement of a large message is lost, and retransmitted after half a second."""
-    _without(testbed, _LARGE, PacketType.RNDV, 0)
-
-
-@CASES.case("the NOTIFY is lost", "R-NOT-01 R-RTX-02", lengths=of(_LARGE))
-def lost_notify(testbed: Testbed) -> None:
-    """The sender's request completes only after the NOTIFY has been retransmitted."""
-    _without(testbed, _LARGE, PacketType.NOTIFY, 0)
-
-
-@CASES.case("a fragment is lost", "R-RTX-02 R-MED-03 R-ACK-01", lengths=of(20_000))
-def lost_fragment(testbed: Testbed) -> None:
-    """A fragment of a MEDIUM message is lost; all of its fragments are retransmitted."""
-    _without(testbed, 20_000, PacketType.MEDIUM, 1)
-
-
-@CASES.case("a message in a sequence is lost", "R-ORD-03 R-ORD-04 R-ORD-05", lengths=of(8))
-def lost_message(testbed: Testbed) -> None:
-    """The third of ten TINYs is lost; later ones wait until it is retransmitted, and all are delivered in order."""
-    _without(testbed, 8, PacketType.TINY, 2, count=10)
+for _, (_name, _title, _rules, _length, _type, _frame, _count, _about) in table_rows(__file__, "losses.md"):
+    _lost = partial(_without, length=int(_length), packet_type=PacketType[_type], frame=_frame, count=int(_count))
+    CASES.enter(_name, _title, _rules, _about, _lost, lengths=of(int(_length)))
 
 
 @CASES.case("acknowledgements are lost", "R-ACK-06 R-ACK-10 R-ORD-03", lengths=of(8))

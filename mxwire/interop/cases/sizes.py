@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 from mxwire.interop.cases.definition import CaseGroup, Lengths, data, of
 from mxwire.interop.testbed import Testbed
+from mxwire.texts import table_rows
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -44,44 +47,15 @@ def _echoed(testbed: Testbed, lengths: Lengths) -> None:
         end.took(posted, data(number, length))
 
 
-def _case(name: str, title: str, rules: str, lengths: Lengths, description: str, *, impaired: bool = False) -> None:
-    def play(testbed: Testbed) -> None:
-        _echoed(testbed, lengths)
+_BY_DIALECT: Final[dict[str, Lengths]] = {
+    "fragment": _single,
+    "fragments": _fragments,
+    "large": _large,
+    "blocks": _blocks,
+}
+"""Lengths that depend on the sender's dialect, by their names in ``sizes.md``."""
 
-    play.__doc__ = description
-    CASES.case(title, rules, name=name, lengths=lengths, answered=True, impaired=impaired)(play)
-
-
-_case("size-empty", "empty messages", "R-SND-01", of(0, 0), "Two messages of 0 bytes.")
-_case("size-tiny", "TINY: 1 to 32 bytes", "R-SND-01", of(1, 31, 32), "1, 31 and 32 bytes.", impaired=True)
-_case("size-small", "SMALL: 33 to 128 bytes", "R-SND-01", of(33, 127, 128), "33, 127 and 128 bytes.")
-_case(
-    "size-fragment",
-    "MEDIUM of one fragment",
-    "R-SND-01 R-SND-03 R-MED-04",
-    _single,
-    "129 bytes, 1000 bytes, and a full fragment of the sender's dialect.",
-)
-_case(
-    "size-medium",
-    "MEDIUM of several fragments",
-    "R-SND-01 R-SND-03 R-MED-01 R-MED-02 R-MED-04",
-    _fragments,
-    "One byte more than a fragment, two fragments, one byte more, and 32 KiB.",
-    impaired=True,
-)
-_case(
-    "size-large",
-    "large: one block",
-    "R-SND-01 R-RDV-01 R-PUL-01 R-PUL-12 R-PUL-13 R-NOT-01",
-    _large,
-    "One byte more than 32 KiB, then lengths at the boundary of a frame.",
-)
-_case(
-    "size-blocks",
-    "large: several blocks",
-    "R-PUL-01 R-PUL-02 R-PUL-13 R-NOT-01",
-    _blocks,
-    "Exactly one block, one byte more, and one byte more than the four blocks that are pulled at a time.",
-    impaired=True,
-)
+for _, (_name, _title, _rules, _named, _impaired, _about) in table_rows(__file__, "sizes.md"):
+    _lengths = _BY_DIALECT[_named] if _named in _BY_DIALECT else of(*map(int, _named.split(", ")))
+    _played, _needs = partial(_echoed, lengths=_lengths), {"answered": True, "impaired": _impaired == "yes"}
+    CASES.enter(_name, _title, _rules, _about, _played, lengths=_lengths, **_needs)
