@@ -146,13 +146,7 @@ class LogpStudy(TestbedStudy):
 
     def run(self, carriers: Sequence[str]) -> None:
         """Measure, and fill the recording."""
-        possible = []
-        for each in carriers:
-            reason = self._testbed.can_use(each)
-            if reason is None:
-                possible.append(each)
-            else:
-                self._recording.remarks.append(f"{each}: not applicable: {reason}")
+        possible = [each for each in carriers if self._usable(each)]
         if not possible:
             raise MxwireError(f"no carrier can be used: {self._recording.remarks[0]}")
         with kept(self._recording, self._points):

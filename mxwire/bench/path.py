@@ -170,11 +170,8 @@ class PathStudy(TestbedStudy):
         """The contestants that the testbed permits, by name; each is called with the number of a round."""
         testbed, other = self._testbed, self.interpreted
         for rung in RUNGS:
-            reason = testbed.can_use(rung)
-            if reason is not None:
-                self._recording.remarks.append(f"{rung}: not applicable: {reason}")
-                continue
-            for mode in ("spinning",) if rung == "shared memory" else ("spinning", "blocking"):
+            modes = ("spinning",) if rung == "shared memory" else ("spinning", "blocking")
+            for mode in modes if self._usable(rung) else ():
                 # If two polling sides share a processor, each waits for the end of the other's time slice.
                 if mode == "blocking" or testbed.spins:
                     yield self._trips(testbed, rung, rung, mode)

@@ -217,6 +217,11 @@ class Recording:
     facts: dict[str, Any] = field(default_factory=dict)
     """Results other than curves, such as a budget or parameters of a model."""
 
+    def remark(self, text: str) -> None:
+        """Add a remark, unless the recording has it."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
     def named(self, name: str) -> Series:
         """The series of a name, which is empty if nothing was measured for it."""
         return next((each for each in self.series if each.name == name), Series(name, ""))

@@ -261,6 +261,13 @@ class TestbedStudy:
         self._testbed, self._recording, self._options = testbed, recording, options
         self._points = Points(recording)
 
+    def _usable(self, carrier: str) -> bool:
+        """Return whether the testbed has a carrier; otherwise the recording has a remark with the reason."""
+        reason = self._testbed.can_use(carrier)
+        if reason is not None:
+            self._recording.remark(f"{carrier}: not applicable: {reason}")
+        return reason is None
+
     def _take_turns(self, contestants: dict[str, Callable[[int], None]]) -> Turns:
         """Let contestants take turns, and return these."""
         turns = Turns(self._recording, self._options.progress, self._options.limit)

@@ -166,7 +166,7 @@ def _exchange(comm: Communicator, length: int, _: str) -> Step:
     return step
 
 
-def _window(comm: Communicator, length: int, both: bool) -> Step:
+def _window(comm: Communicator, length: int, _: str, *, both: bool) -> Step:
     data, backs = _bytes(length), [_bytes(length) for _ in range(WINDOW)]
     answer = _bytes(4)
 
@@ -272,7 +272,7 @@ def _collective(operation: str) -> Callable[[Communicator, int, str], Step]:
         run = ALGORITHMS[operation][algorithm]
         if operation == "barrier":
             return lambda _: run(comm)
-        if operation in ("reduce", "allreduce"):
+        if operation in _REDUCTIONS:
             numbers = np.ones(length // REDUCED().itemsize, REDUCED)
             sums = np.zeros_like(numbers)
             if operation == "allreduce":
@@ -315,6 +315,8 @@ def _numbers(length: int) -> NDArray[np.float32]:
 
 _SHARED: Final[WeakValueDictionary[tuple[str, int], NDArray[np.uint8]]] = WeakValueDictionary()
 _NUMBER: Final = REDUCED().itemsize
+_REDUCTIONS: Final = ("allreduce", "reduce")
+_MOVES: Final = ("allgather", "gather", "scatter", "alltoall", "bcast")
 BENCHMARKS: Final = {
     each.name.lower(): each
     for each in (
@@ -322,18 +324,11 @@ BENCHMARKS: Final = {
         ImbBenchmark("PingPing", _ping_ping, ranks=2, bandwidth_factor=1),
         ImbBenchmark("Sendrecv", _sendrecv, bandwidth_factor=2),
         ImbBenchmark("Exchange", _exchange, bandwidth_factor=4),
-        ImbBenchmark("Allreduce", _collective("allreduce"), "allreduce", smallest=_NUMBER),
-        ImbBenchmark("Reduce", _collective("reduce"), "reduce", smallest=_NUMBER),
-        ImbBenchmark("Allgather", _collective("allgather"), "allgather"),
-        ImbBenchmark("Gather", _collective("gather"), "gather"),
-        ImbBenchmark("Scatter", _collective("scatter"), "scatter"),
-        ImbBenchmark("Alltoall", _collective("alltoall"), "alltoall"),
-        ImbBenchmark("Bcast", _collective("bcast"), "bcast"),
+        *(ImbBenchmark(each.capitalize(), _collective(each), each, smallest=_NUMBER) for each in _REDUCTIONS),
+        *(ImbBenchmark(each.capitalize(), _collective(each), each) for each in _MOVES),
         ImbBenchmark("Barrier", _collective("barrier"), "barrier", sized=False),
-        ImbBenchmark("Uniband", lambda comm, length, _: _window(comm, length, False), ranks=2, bandwidth_factor=WINDOW),
-        ImbBenchmark(
-            "Biband", lambda comm, length, _: _window(comm, length, True), ranks=2, bandwidth_factor=2 * WINDOW
-        ),
+        ImbBenchmark("Uniband", partial(_window, both=False), ranks=2, bandwidth_factor=WINDOW),
+        ImbBenchmark("Biband", partial(_window, both=True), ranks=2, bandwidth_factor=2 * WINDOW),
     )
 }
 """Benchmarks by name in lower case, in the order of IMB."""

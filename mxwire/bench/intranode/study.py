@@ -287,8 +287,8 @@ class _IntranodeRun:
                 if not found["preempted"]:
                     break
             else:
-                remark = left_out(contestant, f"{size_text(size)}: rounds in which other programs ran are left out")
-                self.recording.remarks += [] if remark in self.recording.remarks else [remark]
+                rounds = f"{size_text(size)}: rounds in which other programs ran are left out"
+                self.recording.remark(left_out(contestant, rounds))
                 continue
             self.points.add(SLOWED, contestant, found["share"], message=size)
             if "ns" in found:
@@ -321,8 +321,7 @@ class _IntranodeRun:
         of the side beside it.
         """
         if FACTS[contestant].actor == "agent" and machine.agent_processor() is None:
-            remark = f"caches of {contestant}: not applicable: {NO_THIRD}"
-            self.recording.remarks += [] if remark in self.recording.remarks else [remark]
+            self.recording.remark(f"caches of {contestant}: not applicable: {NO_THIRD}")
             return
         size = min(self.large, max(self.sizes_of(contestant)))
         both = self._pairs.pair(contestant).play("disturbance", size, 1 if self.options.quick else _PROBED)
