@@ -100,10 +100,7 @@ def expanded(carriers: Sequence[str]) -> list[str]:
 
 
 def measure_logp(
-    testbed: StudyTestbed,
-    options: StudyOptions,
-    carriers: Sequence[str] = CARRIERS,
-    sizes: Sequence[int] | None = None,
+    testbed: StudyTestbed, options: StudyOptions, carriers: Sequence[str] = CARRIERS, sizes: Sequence[int] | None = None
 ) -> Recording:
     """Measure messages of ``sizes`` bytes over carriers on a testbed, and return the recording."""
     recording = options.begin("logp", testbed.conditions)

@@ -88,10 +88,7 @@ class _Run:
         return costs is None or costs.models_tcp
 
 
-def run_mtu(
-    study: MtuStudy,
-    options: StudyOptions,
-) -> Recording:
+def run_mtu(study: MtuStudy, options: StudyOptions) -> Recording:
     """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a side leaves partial."""
     surroundings = study.surroundings
     with surroundings.open(RankOptions()) as probe:

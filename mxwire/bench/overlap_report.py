@@ -114,12 +114,7 @@ def _timeline_figure(way: str, timeline: dict[str, Any]) -> Figure:
         for frame in timeline["frames"]:
             place, time = -1.6 * frame["rank"] - 0.6, (frame["time"] - begin) / 1e6
             data = frame["length"] >= _DATA
-            axes.plot(
-                [time, time],
-                [place, place + (0.2 if data else -0.2)],
-                color=_FRAMES[data][1],
-                linewidth=0.6,
-            )
+            axes.plot([time, time], [place, place + (0.2 if data else -0.2)], color=_FRAMES[data][1], linewidth=0.6)
         axes.set_yticks([0, -1.6], _SIDES)
         axes.set_xlim(0, (timeline["end"] - begin) / 1e6)
         axes.set_xlabel("ms")

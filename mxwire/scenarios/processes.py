@@ -31,10 +31,7 @@ class HostProcesses:
     """
 
     def __init__(
-        self,
-        first: ScenarioApplication,
-        start: Callable[[int], ScenarioApplication],
-        kill: Callable[[int], None],
+        self, first: ScenarioApplication, start: Callable[[int], ScenarioApplication], kill: Callable[[int], None]
     ) -> None:
         self._running = {FIRST: first}
         self._start = start

@@ -27,10 +27,7 @@ FLAGS: Final = {"synchronous", "consume"}
 VERBS: Final[dict[str, dict[str, str]]] = {
     "open": {"endpoint": "n", "key": "n", "context_bits": "n", "context_shift": "n", "session": "n", "process": "n"},
     "connect": {"endpoint": "n", "local": "n", "key": "n", "resend_maximum": "n"},
-    "send": {
-        **dict.fromkeys(("length", "match", "pieces", "resend_maximum", "seed", "local"), "n"),
-        "data": "b",
-    },
+    "send": {**dict.fromkeys(("length", "match", "pieces", "resend_maximum", "seed", "local"), "n"), "data": "b"},
     "receive": {"length": "n", "match": "n", "mask": "n", "pieces": "n"},
     "probe": {"match": "n", "mask": "n"},
     "disconnect": {"local": "n"},

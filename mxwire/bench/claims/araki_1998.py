@@ -31,13 +31,7 @@ from mxwire.bench.claims.claim import (
     ratio,
     text_of,
 )
-from mxwire.bench.claims.library_study import (
-    AM,
-    CARD_SIZES,
-    COMPARED_MODELS,
-    STUDY,
-    moved_parameters,
-)
+from mxwire.bench.claims.library_study import AM, CARD_SIZES, COMPARED_MODELS, STUDY, moved_parameters
 from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, COMPARED, ROUND_TRIPS
 from mxwire.bench.models.active_messages import SHORT
 from mxwire.bench.models.behaviour import LIBRARIES, ROWS, copies, delivered, looks

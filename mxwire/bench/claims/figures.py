@@ -202,10 +202,7 @@ def _model_figures(recording: Recording) -> Iterator[PageFigure]:
         )
     collectives = recording.named(COLLECTIVE)
     if collectives:
-        yield PageFigure(
-            _gain_figure(collectives),
-            "Virtual time, 16 ranks on 2 hosts.",
-        )
+        yield PageFigure(_gain_figure(collectives), "Virtual time, 16 ranks on 2 hosts.")
     shares = recording.named(SHARE)
     if shares:
         yield PageFigure(

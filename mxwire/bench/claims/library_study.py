@@ -224,10 +224,7 @@ def _slopes(costs: Costs, names: Sequence[str]) -> NDArray[np.float64]:
 
 
 def fit(
-    costs: Costs,
-    names: Sequence[str] = MYRINET_FITTED,
-    steps: int = 12,
-    slopes: NDArray[np.float64] | None = None,
+    costs: Costs, names: Sequence[str] = MYRINET_FITTED, steps: int = 12, slopes: NDArray[np.float64] | None = None
 ) -> Costs:
     """Fit the values ``names`` of a table to the numbers that it states, by least squares of their ratios.
 

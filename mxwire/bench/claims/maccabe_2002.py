@@ -207,9 +207,6 @@ CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
             least=1,
         ),
     ),
-    "S4-F12-b": (
-        Check(_slowed(_SHARED), least=1.05),
-        Check(_slowed("match"), 0.95, 1.05),
-    ),
+    "S4-F12-b": (Check(_slowed(_SHARED), least=1.05), Check(_slowed("match"), 0.95, 1.05)),
     "S4-D-b": room_of_sockets,
 }

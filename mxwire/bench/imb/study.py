@@ -112,13 +112,7 @@ def _contestant(
             parameters["algorithm"] = algorithm
         counts = {f"frames {key}": value / plan[0] for key, value in measured.frames.items()}
         points.add(
-            benchmark.name,
-            name,
-            row.most * factor,
-            details=details,
-            marks=measured.marks,
-            counts=counts,
-            **parameters,
+            benchmark.name, name, row.most * factor, details=details, marks=measured.marks, counts=counts, **parameters
         )
 
     return run

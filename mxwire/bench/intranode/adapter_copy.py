@@ -13,13 +13,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from mxwire.bench.intranode.local_path import MxMechanism, interface_name
-from mxwire.bench.intranode.mechanism import (
-    GetMechanism,
-    MechanismError,
-    OneSided,
-    Piece,
-    PutMechanism,
-)
+from mxwire.bench.intranode.mechanism import GetMechanism, MechanismError, OneSided, Piece, PutMechanism
 from mxwire.bench.intranode.registration import RegistrationCache
 from mxwire.host import Host
 from mxwire.host.agent import Agent
