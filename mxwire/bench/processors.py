@@ -6,7 +6,7 @@ import os
 import resource
 import time
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -99,15 +99,7 @@ class ProcessorUse:
 
     def record(self) -> dict[str, float]:
         """The use as the values of a role."""
-        return {
-            "cpu": self.user + self.system,
-            "user": self.user,
-            "system": self.system,
-            "waits": self.waits,
-            "preemptions": self.preemptions,
-            "wall": self.wall,
-            "softirq": self.softirq,
-        }
+        return {"cpu": self.user + self.system} | asdict(self)
 
 
 def scheduled(process: int) -> tuple[int, int]:

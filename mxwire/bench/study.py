@@ -206,6 +206,7 @@ def vary(
         recording.facts[VARIED] = varied
 
 
+@dataclass
 class Turns:
     """Contestants that take turns; one that cannot play, or loses messages in all repetitions, is left out then.
 
@@ -213,35 +214,28 @@ class Turns:
     recording is partial then, too, and a remark that begins with ``part`` reports it.
     """
 
-    def __init__(
-        self,
-        recording: Recording,
-        progress: Callable[[str], object] = lambda _: None,
-        limit: float | None = None,
-        part: str = "",
-    ) -> None:
-        self._recording = recording
-        self._progress = progress
-        self._limit = limit
-        self._part = part
-        self.out: set[str] = set()
-        """Contestants that were left out."""
+    recording: Recording
+    progress: Callable[[str], object] = _ignore
+    limit: float | None = None
+    part: str = ""
+    out: set[str] = field(default_factory=set)
+    """Contestants that were left out."""
 
     def play(self, contestants: dict[str, Callable[[int], None]], rounds: int, *, warm_up: int) -> None:
         """Call each contestant once per round with the number of the round, which is negative while warming up."""
         begun = time.monotonic()
         for number in range(-warm_up, rounds):
-            if number > 0 and self._limit is not None and time.monotonic() > begun + self._limit:
-                took = f"{number} of {rounds} rounds: they took more than {self._limit:g} s"
-                self._recording.remarks.append(self._part + took)
-                self._recording.complete = False
+            if number > 0 and self.limit is not None and time.monotonic() > begun + self.limit:
+                took = f"{number} of {rounds} rounds: they took more than {self.limit:g} s"
+                self.recording.remarks.append(self.part + took)
+                self.recording.complete = False
                 return
             label = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
             order = list(contestants.items())
             for name, run in order if number % 2 == 0 else reversed(order):
                 if name in self.out:
                     continue
-                self._progress(f"{label}: {name}")
+                self.progress(f"{label}: {name}")
                 try:
                     run(number)
                 except SideLostError:
@@ -249,9 +243,9 @@ class Turns:
                 except MxwireError as error:
                     self.out.add(name)
                     # Lost messages are a result; a side or rank that fails is not.
-                    self._recording.complete &= isinstance(error, SilenceError) or not isinstance(error, TestbedError)
+                    self.recording.complete &= isinstance(error, SilenceError) or not isinstance(error, TestbedError)
                     measured = count_of(max(number, 0), "round")
-                    self._recording.remarks.append(f"{name}: left out after {measured}: {error}")
+                    self.recording.remarks.append(f"{name}: left out after {measured}: {error}")
 
 
 class TestbedStudy:

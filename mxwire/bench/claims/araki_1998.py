@@ -170,7 +170,7 @@ def stages_of_messages(_: ClaimEvidence) -> ClaimVerdict:
         others = [f"{paper} for {own}" for own, paper in zip(moved, facts.stages, strict=True) if own != paper]
         differs = f" (the table has {', '.join(others)})" if others else ""
         texts.append(f"{facts.title} {', '.join(moved)}{differs}")
-    return ClaimVerdict("confirmed" if single else "refuted", "; ".join(texts), "modelled")
+    return ClaimVerdict.of(single, "; ".join(texts), "modelled")
 
 
 def place_of_data(_: ClaimEvidence) -> ClaimVerdict:
@@ -180,7 +180,7 @@ def place_of_data(_: ClaimEvidence) -> ClaimVerdict:
     totals = {each: (sum(one), sum(other)) for each, (one, other) in found.items()}
     holds = totals["pm"][0] == 0 < totals["pm"][1] and totals["bip"] == totals["vmmc2"] == (0, 0)
     numbers = f"copies per byte in place and elsewhere: {', '.join(shown)}"
-    return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
+    return ClaimVerdict.of(holds, numbers)
 
 
 def _bandwidth(carrier: str, kind: str) -> Term:
@@ -203,7 +203,7 @@ def negative_latency(evidence: ClaimEvidence) -> ClaimVerdict:
     if negative:
         least = min(negative, key=lambda each: each.median)
         numbers += f"; {text_of(least.median)} µs for {least.name} at {least.parameters['size']:,} B"
-    return ClaimVerdict("confirmed" if negative else "refuted", numbers, "live")
+    return ClaimVerdict.of(bool(negative), numbers, "live")
 
 
 def methods_agree(evidence: ClaimEvidence) -> ClaimVerdict:
@@ -223,7 +223,7 @@ def methods_agree(evidence: ClaimEvidence) -> ClaimVerdict:
     numbers = (
         f"{agreeing} of {len(points)} points agree, {differing} differ, {undecided} undecided ({', '.join(COMPARED)})"
     )
-    return ClaimVerdict("confirmed" if 2 * agreeing > len(points) else "refuted", numbers, "live")
+    return ClaimVerdict.of(2 * agreeing > len(points), numbers, "live")
 
 
 def _row(name: str) -> Judge:
@@ -251,7 +251,7 @@ def survival(_: ClaimEvidence) -> ClaimVerdict:
     numbers = ", ".join(f"{_title(library)} {count:,}" for library, (count, _) in found.items())
     numbers += f" of {_MESSAGES:,} messages through a network that loses 1% of the frames; all others name the error"
     holds = survivors == {"am2", "vmmc2"} and stopped
-    return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
+    return ClaimVerdict.of(holds, numbers)
 
 
 def copies_of_the_table(_: ClaimEvidence) -> ClaimVerdict:
@@ -266,7 +266,7 @@ def copies_of_the_table(_: ClaimEvidence) -> ClaimVerdict:
         for library, facts in ((each, MODELS[each].facts) for each in LIBRARIES)
     }
     numbers = ", ".join(f"{_title(library)} {one:g} + {other:g}" for library, (one, other) in found.items())
-    return ClaimVerdict("confirmed" if found == expected else "refuted", f"copies per byte: {numbers}", "counted")
+    return ClaimVerdict.of(found == expected, f"copies per byte: {numbers}")
 
 
 def price_of_reliability(_: ClaimEvidence) -> ClaimVerdict:
@@ -274,7 +274,7 @@ def price_of_reliability(_: ClaimEvidence) -> ClaimVerdict:
     plain, kept, firmware = (copies(each)[0] for each in ("gam", "am2", "vmmc2"))
     numbers = f"copies per byte at the sender: {_title('gam')} {plain:g}, {_title('am2')} {kept:g}, "
     numbers += f"{_title('vmmc2')} {firmware:g}"
-    return ClaimVerdict("confirmed" if (kept - plain, firmware) == (1, 0) else "refuted", numbers, "counted")
+    return ClaimVerdict.of((kept - plain, firmware) == (1, 0), numbers)
 
 
 def search_for_messages(_: ClaimEvidence) -> ClaimVerdict:
@@ -287,7 +287,7 @@ def search_for_messages(_: ClaimEvidence) -> ClaimVerdict:
     numbers = (
         f"places polled per message with {senders} senders: {_title('vmmc2')} {shown[0]}; {_title('pm')} {shown[1]}"
     )
-    return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
+    return ClaimVerdict.of(holds, numbers)
 
 
 CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {

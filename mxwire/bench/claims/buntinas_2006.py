@@ -48,7 +48,7 @@ def _best_slot(name: str) -> Judge:
         numbers = f"best at {sizes[0]}, 90% of that from {sizes[1]} on; measured from {least} to {most}"
         inner = best not in (curve[0], curve[-1])
         wanted = inner if name == _BUFFER else best is curve[-1]
-        return ClaimVerdict("confirmed" if wanted else "refuted", numbers, "live")
+        return ClaimVerdict.of(wanted, numbers, "live")
 
     return judge
 
@@ -63,7 +63,7 @@ def _polled_places(evidence: ClaimEvidence) -> ClaimVerdict:
         texts = (f"{each[PLACES]:g} with {size_text(int(each[SENDER_MEMORY]))}" for each in places)
         numbers.append(f"{name}: {' and '.join(texts)} of shared memory")
     text = f"places polled with {few} and {many} senders: {'; '.join(numbers)}"
-    return ClaimVerdict("confirmed" if grows == [False, True] else "refuted", text, "counted")
+    return ClaimVerdict.of(grows == [False, True], text)
 
 
 CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {

@@ -43,6 +43,11 @@ class ClaimVerdict:
     why: str = ""
     """The reason why the numbers differ from the paper's."""
 
+    @classmethod
+    def of(cls, holds: bool, numbers: str, how: How = "counted") -> ClaimVerdict:
+        """Return the verdict of a claim that holds or does not."""
+        return cls("confirmed" if holds else "refuted", numbers, how)
+
     @property
     def lines(self) -> list[str]:
         """The numbers, the disturbed measurements, the guesses that decide, and the reason for a difference."""

@@ -152,7 +152,7 @@ def calls_per_message(_: ClaimEvidence) -> ClaimVerdict:
     """Judge by the frames of both protocols whether a push needs two calls of a library, and a pull one."""
     push, pull = _entries("push"), _entries("card")
     numbers = f"calls before the data of 1 MiB have left: push {push}, pull {pull}"
-    return ClaimVerdict("confirmed" if (push, pull) == (2, 1) else "refuted", numbers, "counted")
+    return ClaimVerdict.of((push, pull) == (2, 1), numbers)
 
 
 def _handed_over(length: int) -> bool:
@@ -178,9 +178,7 @@ def room_of_sockets(_: ClaimEvidence) -> ClaimVerdict:
     found = {length: _handed_over(length) for length in (_SOCKET_BUFFER, most, most + 1, 2 * most)}
     shown = ", ".join(f"{length:,} B {'leave' if left else 'wait'}" for length, left in found.items())
     numbers = f"buffers of {_SOCKET_BUFFER:,} B each, while the receiver works: {shown}"
-    return ClaimVerdict(
-        "confirmed" if list(found.values()) == [True, True, False, False] else "refuted", numbers, "counted"
-    )
+    return ClaimVerdict.of(list(found.values()) == [True, True, False, False], numbers)
 
 
 def _share_of_gap() -> Term:

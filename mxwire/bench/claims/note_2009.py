@@ -51,7 +51,7 @@ def kernel_copies(evidence: ClaimEvidence) -> ClaimVerdict:
         totals.append((sent + received) / size)
         texts.append(f"{name.partition(',')[0]} {sent / size:.2f} and {received / size:.2f} at {size_text(size)}")
     numbers = f"copies per byte, sending and receiving: {', '.join(texts)}; the one copy stands for the transfer"
-    return ClaimVerdict("confirmed" if totals[0] - totals[1] > _MORE else "refuted", numbers, "counted")
+    return ClaimVerdict.of(totals[0] - totals[1] > _MORE, numbers)
 
 
 _USER_SPACE: Final = tuple(least_of(xdp, local) for xdp, local in zip(_both("xdp"), (_trip(LOCAL),) * 2, strict=True))

@@ -11,7 +11,7 @@ memory.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import Final
+from typing import Any, Final
 
 from mxwire.bench.cost.processor import ModelCore, core_plan
 from mxwire.bench.cost.ranks import ModelFabric, ModelOperation, ModelRank, host_of
@@ -184,17 +184,21 @@ class StreamRank(ModelRank):
 
 
 class StreamHost:
-    """A host of the TCP model."""
+    """A host of the TCP model.
+
+    ``room`` is the length of the send and of the receive buffer of a socket, in bytes; None: they do not limit.
+    """
 
     def __init__(
         self,
         schedule: Schedule,
         costs: Costs,
-        mtu: int,
         processes: int,
-        coalescing: float,
-        delay: float,
-        room: int | None,
+        *,
+        mtu: int = 9000,
+        coalescing: float = 0.0,
+        delay: float = 0.0,
+        room: int | None = None,
     ) -> None:
         self.schedule = schedule
         self.costs = costs
@@ -220,24 +224,13 @@ class StreamHost:
 class StreamFabric(ModelFabric):
     """Ranks on modelled hosts with TCP, assigned to the hosts in turn, or in ``blocks``. Times are in ns.
 
-    ``room`` is the length of the send and of the receive buffer of a socket, in bytes; None: they do not limit.
+    ``network`` are options of :class:`StreamHost`.
     """
 
-    def __init__(
-        self,
-        costs: Costs,
-        ranks: int,
-        *,
-        hosts: int = 2,
-        mtu: int = 9000,
-        coalescing: float = 0.0,
-        delay: float = 0.0,
-        blocks: bool = False,
-        room: int | None = None,
-    ) -> None:
+    def __init__(self, costs: Costs, ranks: int, *, hosts: int = 2, blocks: bool = False, **network: Any) -> None:
         super().__init__()
         processes = -(-ranks // hosts)
-        self.hosts = [StreamHost(self.schedule, costs, mtu, processes, coalescing, delay, room) for _ in range(hosts)]
+        self.hosts = [StreamHost(self.schedule, costs, processes, **network) for _ in range(hosts)]
         opened: list[StreamRank] = []
         for rank in range(ranks):
             host = self.hosts[host_of(rank, ranks, hosts, blocks)]

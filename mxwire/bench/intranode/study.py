@@ -156,7 +156,7 @@ class _IntranodeRun:
         self.study, self.options, self.recording, self.points, self._pairs = study, options, recording, points, pairs
         self.sizes = _QUICK_SIZES if options.quick else study.sizes
         self.large = _QUICK_LARGE if options.quick else LARGE
-        self._turns = Turns(recording, options.progress)
+        self._out: set[str] = set()
         self.usable: list[str] = []
         self.contestants: list[str] = []
         self._slotted: set[RoleProgram] = set()
@@ -187,8 +187,7 @@ class _IntranodeRun:
         def progress(text: str) -> object:
             return self.options.progress(f"{name}, {text}")
 
-        turns = Turns(self.recording, progress, LIMIT, f"{name}: ")
-        turns.out = self._turns.out
+        turns = Turns(self.recording, progress, LIMIT, f"{name}: ", self._out)
         # Each role warms up by itself.
         played: dict[str, Callable[[int], None]] = {each: partial(_unnumbered, measure, each) for each in contestants}
         turns.play(played, self.options.rounds, warm_up=0)
