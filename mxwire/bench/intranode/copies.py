@@ -18,9 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.bench.intranode.mechanism import MechanismError, Piece, check_machine
+from mxwire.bench.intranode.mechanism import Piece, run_program
 from mxwire.bench.intranode.memory import KeptPool
-from mxwire.errors import MxwireError
 from mxwire.lab.machine import pin
 
 PAST_CACHES: Final = {"GLIBC_TUNABLES": "glibc.cpu.x86_non_temporal_threshold=0x4040"}
@@ -65,21 +64,15 @@ class CopyMeter:
         return {}
 
 
-def main() -> int:
-    """Run the program; its last line is the error, if there is one."""
-    try:
-        check_machine()
-        pin(int(sys.argv[1]))
-        meter = CopyMeter()
-        for line in sys.stdin:
-            name, *numbers = line.split()
-            found = meter.release() if name == "release" else meter.measure(name, *map(int, numbers))
-            print(json.dumps(found), flush=True)
-    except (MechanismError, MxwireError) as error:
-        print(json.dumps({"error": str(error)}), flush=True)
-        return 1
-    return 0
+def _serve() -> None:
+    """Answer the lines of standard input."""
+    pin(int(sys.argv[1]))
+    meter = CopyMeter()
+    for line in sys.stdin:
+        name, *numbers = line.split()
+        found = meter.release() if name == "release" else meter.measure(name, *map(int, numbers))
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(_serve))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import mmap
 import os
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -100,6 +101,7 @@ class SharedFlags:
         self._memory = mmap.mmap(-1, max(count * LINE, mmap.PAGESIZE))
         self.words = memoryview(self._memory).cast("Q")
         self._child = self._yields = 0
+        self._alone = False
 
     def watch(self, child: int) -> None:
         """Fail instead of waiting if this child has ended."""
@@ -134,11 +136,14 @@ class SharedFlags:
         return words[index]
 
     def pause(self) -> None:
-        """Yield the processor; raise :class:`MechanismError` if the other side has ended."""
+        """Yield the processor; raise :class:`MechanismError` if the other side has ended, and did not set the flag."""
         os.sched_yield()
         self._yields += 1
         if self._child and not self._yields % _YIELDS and _ended(self._child):
-            raise MechanismError("the other process has ended")
+            # It may have set the flag while this process yielded: the caller polls once more.
+            if self._alone:
+                raise MechanismError("the other process has ended")
+            self._alone = True
 
 
 def _ended(child: int) -> bool:
@@ -290,6 +295,17 @@ def check_machine() -> None:
     """Raise :class:`MechanismError` on a processor that may reorder the stores of flags and data."""
     if platform.machine() != "x86_64":
         raise MechanismError(f"not on {platform.machine()}: only x86-64 keeps the order of stores without fences")
+
+
+def run_program(program: Callable[[], object]) -> int:
+    """Run a program of the study, and return its exit code; its last line is the error, if there is one."""
+    try:
+        check_machine()
+        program()
+    except (OSError, EOFError, MxwireError) as error:
+        print(json.dumps({"error": reason_of(error)}), flush=True)
+        return 1
+    return 0
 
 
 def checked(result: int, call: str) -> int:

@@ -33,8 +33,8 @@ from mxwire.bench.intranode.mechanism import (
     Piece,
     Pool,
     SharedFlags,
-    check_machine,
     reason_of,
+    run_program,
 )
 from mxwire.bench.intranode.memory import KeptPool
 from mxwire.bench.intranode.registration import PinnedPages, registration_times
@@ -412,7 +412,6 @@ def _played(pair: Pair, line: str) -> Values:
 
 def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
     """Play roles until the input ends."""
-    check_machine()
     mechanism = mechanism_named(name)(slot or None)
     flags = SharedFlags(4)
     control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -459,14 +458,9 @@ def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
 
 
 def main() -> int:
-    """Run the program; its last line is the error, if there is one."""
-    name, slot, *processors = sys.argv[1:]
-    try:
-        serve(name, int(slot), (int(processors[0]), int(processors[1])))
-    except (OSError, MxwireError) as error:
-        print(json.dumps({"error": reason_of(error)}), flush=True)
-        return 1
-    return 0
+    """Run the program of the command line."""
+    name, slot, first, second = sys.argv[1:]
+    return run_program(lambda: serve(name, int(slot), (int(first), int(second))))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ from functools import partial
 from itertools import cycle
 
 from mxwire.bench.intranode.catalogue import mechanism_named
-from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, Pool, check_machine, reason_of
-from mxwire.errors import MxwireError
+from mxwire.bench.intranode.mechanism import Mechanism, MechanismError, Pool, run_program
 from mxwire.lab.child import forked
 from mxwire.lab.machine import pin
 
@@ -69,19 +68,13 @@ def receive(name: str, senders: int, size: int, count: int, processors: list[int
     return times | {"places": len(mechanisms), "memory": memory}
 
 
-def main() -> int:
-    """Run the program."""
+def _serve() -> None:
+    """Answer the lines of standard input."""
     name, *processors = sys.argv[1:]
-    try:
-        check_machine()
-        for line in sys.stdin:
-            senders, size, count = map(int, line.split()[1:])
-            print(json.dumps(receive(name, senders, size, count, list(map(int, processors)))), flush=True)
-    except (OSError, EOFError, MxwireError) as error:
-        print(json.dumps({"error": reason_of(error)}), flush=True)
-        return 1
-    return 0
+    for line in sys.stdin:
+        senders, size, count = map(int, line.split()[1:])
+        print(json.dumps(receive(name, senders, size, count, list(map(int, processors)))), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(_serve))
