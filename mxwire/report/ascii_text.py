@@ -32,8 +32,10 @@ _LINES: Final = {"-": {"HORIZONTAL", "LEFT", "RIGHT"}, "|": {"VERTICAL", "UP", "
 def prepare_streams() -> None:
     """Have standard output and standard error print ASCII if they, or the locale, have no UTF-8."""
     for stream in (sys.stdout, sys.stderr):
+        # Tests and notebooks replace the streams by objects without an encoding.
         if isinstance(stream, io.TextIOWrapper):
             if _is_utf_8(stream) and _locale_has_utf_8(os.environ):
+                # Names of files may contain bytes that are not UTF-8.
                 stream.reconfigure(errors="replace")
             else:
                 stream.reconfigure(encoding=_CODEC, errors="replace")
@@ -64,6 +66,7 @@ def cut(text: str, width: int) -> str:
     """``text``, or its beginning and an ellipsis, in at most ``width`` columns of standard output."""
     if len(text) <= width:
         return text
+    # It is three characters in ASCII, so that the room depends on the stream.
     end = spelled("…")
     return f"{text[: max(width - len(end), 0)]}{end}"
 
@@ -102,6 +105,7 @@ def _spelling(character: str) -> str:
         words = {*unicodedata.name(character).split()}
         lines = [line for line, known in _LINES.items() if words & known]
         return lines[0] if len(lines) == 1 else "+"
+    # Blocks and shades, which only fill areas.
     if "\u2580" <= character < "\u25a0":
         return " "
     # Letters without their accents.
@@ -121,6 +125,7 @@ class _AsciiEncoder(codecs.IncrementalEncoder):
 
 
 def _find(name: str) -> codecs.CodecInfo | None:
+    # Python normalises the names of codecs before it asks for them.
     if name != _CODEC.replace("-", "_"):
         return None
     return codecs.CodecInfo(_encode, codecs.ascii_decode, incrementalencoder=_AsciiEncoder, name=_CODEC)

@@ -219,13 +219,16 @@ class MergedTrouble(Result):
         time, frames = (_sum(costs) for costs in zip(*((each.cost_ns, each.cost_frames) for each in same), strict=True))
         return cls(
             worst.id,
+            # The severity may differ between captures, and the order of severities begins with the worst.
             min((each.severity for each in same), key=_severity),
             worst.hosts,
+            # A capture may have several findings of one diagnosis about the same hosts.
             len({each.file for each in same}),
             time,
             frames,
             worst.summary,
             worst.file,
+            # Some evidence is about no single frame, for example a rate.
             next((each.frames for each in worst.evidence if each.frames), []),
             worst.advice,
             seconds(time) if time is not None else count_of(frames, "frame") if frames else "-",
@@ -310,6 +313,7 @@ def _at_a_glance(examined: ExaminedCapture) -> str:
         return f"{scope}: nothing found."
     titles = [(same[0].title, _cost(same[0], examined)) for same in grouped(examined.found)]
     named = (f"{_within(title)}{f' ({cost})' if cost != NO_COST else ''}" for title, cost in titles)
+    # Two troubles may have stalled the same transfer at the same time.
     overlapping = " Costs may overlap: do not add them." if sum(cost != NO_COST for _, cost in titles) > 1 else ""
     return f"{scope}: {'; '.join(named)}.{overlapping}"
 
@@ -317,6 +321,7 @@ def _at_a_glance(examined: ExaminedCapture) -> str:
 def _within(title: str) -> str:
     """The title as it stands within a sentence: without its capital, unless its first word is an acronym."""
     word = title.split()[0]
+    # A single capital is an article, "A", not an acronym.
     return title if len(word) > 1 and word.isupper() else title[:1].lower() + title[1:]
 
 
@@ -363,11 +368,13 @@ def _trouble(place: int, same: list[DiagnosedTrouble], examined: ExaminedCapture
     confidences = [known for known in reversed(get_args(Confidence)) if any(each.confidence == known for each in same)]
     ends = " to ".join(dict.fromkeys((confidences[0], confidences[-1])))
     yield Paragraph(f"Severity {first.severity}, confidence {ends}, {costs[0]}.")
+    # Only what differs from the line above is repeated, since most findings of a diagnosis agree.
     for each, cost in zip(same, costs, strict=True):
         differs = [f"confidence {each.confidence}"] if len(confidences) > 1 else []
         differs += [cost] if cost != costs[0] else []
         yield Paragraph(_sentence(f"{each.summary} ({', '.join(differs)})" if differs else each.summary))
         yield Listing((*map(str, each.evidence), *(f"less certain: {doubt}" for doubt in each.doubts)))
+    # In order, and without repetition: advice differs only in the values of a case.
     advice = dict.fromkeys(text for each in same for text in each.advice)
     yield Paragraph("What to do:")
     yield Listing(tuple(advice), numbered=True)

@@ -141,6 +141,7 @@ def _margin(start: int, line: int) -> str:
 
 
 def _centred(text: str, room: int, fill: str) -> str:
+    # A name directly beside the shading would be hard to read.
     if fill != " " and text and len(text) + 2 < room:
         text = f" {text} "
     return text.center(room, fill)

@@ -173,10 +173,13 @@ class ReadingCache:
         digest = blake2b(decoded.batch.frame(index), digest_size=16).digest()
         located = decoded.located
         place = int(located.wire_length[index]), int(located.shift[index]), located.has_destination
+        # Equal bytes mean different frames with another dialect, byte order or position in the capture's frame.
         key = (digest, place, decoded.dialect(index), decoded.is_swapped(index))
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST_READINGS:
+                # Emptied as a whole: frames that recur are read again soon, and an order of use would cost more per
+                # frame.
                 self._known.clear()
             found = self._known[key] = _read(decoded, index)
         return found
@@ -227,10 +230,12 @@ def read_exchange(
             seen = shown_frame(decoded, index, exchange.start_ns, readings)
             seen.flags, seen.message = int(marks.flags[index]), int(marks.message[index])
             if seen.reading.name is not None:
+                # The caller's names take precedence over those in frames.
                 exchange.names.setdefault(source, seen.reading.name)
             _annotate(seen, (comments or {}).get(seen.number, ""), concerned or {})
             exchange.frames.append(seen)
     exchange.messages += follower.finish()
+    # Messages are returned when they end, which is not the order in which they began.
     exchange.messages.sort(key=lambda each: each.number)
     trace.take(exchange.messages)
     return exchange

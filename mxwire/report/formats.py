@@ -72,6 +72,7 @@ def views(name: str | None = None, dialect: DialectChoice = "both") -> list[Layo
         for packet_format in each.formats:
             if names is None or packet_format.name in names:
                 known = views.setdefault((packet_format.packet_type, packet_format.name), [])
+                # Formats that both dialects share are the same object.
                 if all(view.layout.format is not packet_format for view in known):
                     known.append(LayoutView(layout_of(packet_format), each, _is_common(packet_format)))
     return [view for known in views.values() for view in known]
@@ -94,8 +95,10 @@ def _is_common(packet_format: PacketFormat) -> bool:
 def _layout_names(name: str) -> set[str]:
     """Resolve the name or number of a packet type, or the name of a layout, to names of layouts."""
     key = name.strip().lower().replace("-", "_")
+    # Decimal or hexadecimal: users copy types from the specification, and from dumps of bytes.
     number = _number(key)
     of_type = {each.name for each in MXOE.formats if each.packet_type.name.lower() == key or each.packet_type == number}
+    # Types before layouts: RAW is also the name of one of its two layouts.
     if of_type:
         return of_type
     if key in layout_names():
@@ -264,6 +267,7 @@ def _field_row(layout: Layout, each: Field) -> Row:
 def _shown_values(layout: Layout, each: Field) -> str:
     """The names of values; for ``ptype`` only this layout's own."""
     own = layout.packet_type
+    # Each diagram would otherwise list all packet types.
     names = ((own.value, own.name),) if each.name == "ptype" else each.values
     return ", ".join(f"{value} {name}" for value, name in names)
 
@@ -273,6 +277,7 @@ def _check_text(check: FrameCheck, view: LayoutView) -> str:
         return f"{check.field} is at most the length of the frame - {view.layout.header_end}"
     if check.bound != "receive_slot":
         return f"{check.field} is {check.test} {check.bound}"
+    # Only in omx does the receive slot depend on the frame limit.
     limit = "" if view.dialect.family == "mxoe" else f" of frame limit {view.dialect.frame_limit}"
     return f"{check.field} is {check.test} {view.dialect.receive_slot}, the receive slot{limit}"
 

@@ -123,10 +123,12 @@ class FrameLines:
         for position, row in enumerate(rows.decode().split("\n")[:-1]):
             head, _, text = f"{row}{rests.get(position, '')}".partition(_END)
             if self._layout is not _WHOLE:
+                # Narrow lines have no room for them; in wide lines they align the values.
                 text = _LEADING_ZEROS.sub("match 0x", text)
             mark = noted.get(position, "")
             line = head + text + mark
             if self._width is not None and len(line) > self._width:
+                # The reason is what users need of a malformed frame, so it is never cut.
                 is_malformed = bool(decoded.columns.reason[places[position]] != Reason.NONE)
                 line = self._fitted(self._width, head, text, mark, is_malformed)
             shown.append(line)
@@ -184,6 +186,7 @@ class FrameLines:
         kinds[incomplete] = _INCOMPLETE + incomplete
         distinct, first, kind = np.unique(kinds, return_index=True, return_inverse=True)
         shown = [self._kind(decoded, *each) for each in zip(places[first].tolist(), distinct.tolist(), strict=True)]
+        # Pairs as one number each, which NumPy sorts faster than rows of two.
         both = hosts.source[places].astype(np.int64) << 32 | hosts.destination[places]
         _, first, pair = np.unique(both, return_index=True, return_inverse=True)
         at = places[first]
@@ -205,11 +208,13 @@ class FrameLines:
     def _pairs(self, sources: list[int], destinations: list[int], decoded: DecodedBatch) -> list[str]:
         """The hosts of frames as shown."""
         layout, known = self._layout, self._hosts
+        # Names are learned while the capture is read, and change the texts of pairs already formatted.
         current = layout, decoded.located.has_destination, None if self._names is None else self._names.version
         if current != self._hosts_of or len(known) > _HOSTS_KEPT:
             self._hosts_of, self._hosts, known = current, {}, {}
             self._hosts = known
         pairs = [*zip(sources, destinations, strict=True)]
+        # Made only for a new pair: most batches have none.
         labels: dict[int, str] | None = None
         for pair in {*pairs} - known.keys():
             if labels is None:
@@ -227,6 +232,7 @@ class FrameLines:
             return chosen(list(map(text, timestamps_ns.tolist())))
         if self._clock == "delta" and len(timestamps_ns):
             last = timestamps_ns[0] if self._last_ns is None else self._last_ns
+            # The first frame of the next batch counts from here.
             self._last_ns = int(timestamps_ns[-1])
             return seconds_column(np.diff(timestamps_ns, prepend=last), digits)
         return seconds_column(timestamps_ns - self.start_ns, digits)

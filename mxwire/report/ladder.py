@@ -99,10 +99,12 @@ class MessageLadder:
         """Add frames of a batch, given as places in it and their roles in the message, with their marks."""
         for place, role in frames:
             seen = shown_frame(decoded, place, 0, self._readings)
+            # Without its batch, whose memory a ladder of many steps would keep.
             seen.flags, seen.batch = int(marks.flags[place]), None
             frame = decoded.frame(place)
             start, length = (frame.msg_offset, frame.frame_length) if isinstance(frame, PullReply) else (0, 0)
             last = self.steps[-1] if self.steps else None
+            # A large message has thousands of replies; one with a mark, such as a duplicate, must stay visible.
             if role is Role.REPLY and last is not None and last.role is Role.REPLY and last.first.flags == seen.flags:
                 last.straight = last.straight and last.end == start
                 last.last, last.end = seen, start + length
@@ -148,6 +150,7 @@ def _drawn(
     labels = [_label(each) for each in ladder.steps]
     inner = _room_for(labels, _WIDEST)
     one, other = _endpoint_text(flow, names), _endpoint_text(flow.back, names)
+    # The name of the right host stands beyond its line.
     narrow = width is not None and _BESIDE + inner + len(other) > width
     frames = [each.numbers for each in ladder.steps]
     aside = max(map(len, ["frame", *frames])) if narrow else 13

@@ -96,6 +96,7 @@ class MessageJson(MessageOutput):
     def __init__(self, *, several: bool, full: bool) -> None:
         self._several = several
         self._full = full
+        # The full form contains what only objects of messages have.
         self.takes_rows = not full
         self._flow_texts = FlowTexts()
 
@@ -142,6 +143,7 @@ class MessagePart(MessageOutput):
         """Append a row."""
         file, before = self._place_of(next(message.frames)[0])
         self._rows.append(message_row(file, message, names, before))
+        # In pieces, as a capture may have more messages than memory holds.
         if len(self._rows) == ROWS:
             self.end()
 
@@ -153,4 +155,5 @@ class MessagePart(MessageOutput):
 
 def _print(*lines: str) -> None:
     sys.stdout.write("\n".join([*lines, ""]))
+    # A reader of a pipe, such as jq, sees messages of an interface when they happen.
     sys.stdout.flush()

@@ -97,6 +97,7 @@ class MessageLayout:
         else:
             yield row
             indent = " " * (self.widths["#"] + len(self.gap))
+            # Indented below the number, so that the numbers of messages remain a column of their own.
             yield from textwrap.wrap(f"[{notes}]", width, initial_indent=indent, subsequent_indent=f"{indent} ")
 
     def hosts(self, flow: Flow, names: HostNames | None = None) -> str:

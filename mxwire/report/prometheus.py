@@ -91,6 +91,7 @@ def _messages(snapshot: TrafficSnapshot) -> Iterator[Metric]:
 
 
 def _buckets(histogram: MessageHistogram, unit: int) -> list[tuple[str, float]]:
+    # Buckets of Prometheus are cumulative, and the last one has no bound.
     bounds = [*(f"{each / unit:g}" for each in histogram.bounds), "+Inf"]
     return list(zip(bounds, map(float, accumulate(histogram.counts)), strict=True))
 
@@ -121,6 +122,7 @@ def _pairs(snapshot: TrafficSnapshot) -> Iterator[Metric]:
         yield _counter(name, text, ["source", "destination"], values)
     for name, (text, value) in _PAIR_COUNTERS.items():
         yield _counter(name, text, _PAIR, [(key, value(pair)) for pair, key in keys])
+    # Unknown is not zero: a pair whose messages are not followed has no such metric.
     in_flight = [(key, pair) for pair, key in keys if pair.in_flight is not None]
     counts = [(key, pair.in_flight or 0) for key, pair in in_flight]
     yield _gauge("pair_messages_in_flight", "Messages that are not finished.", _PAIR, counts)
@@ -145,6 +147,7 @@ def _facts(snapshot: TrafficSnapshot) -> Iterator[Metric]:
         finding = each.finding
         hosts = ", ".join(dict.fromkeys(mac_text(party.address) for party in finding.concerns))
         key = finding.id, finding.severity, hosts
+        # Prometheus rejects a scrape with the same labels twice.
         facts[key] = facts.get(key, 0) + 1
     text = "Open findings of mxwire diagnose, by the hosts concerned."
     yield _gauge("findings", text, ["id", "severity", "hosts"], facts.items())

@@ -34,6 +34,7 @@ _DIRECT: Final = 1 << 16
 
 def constant(text: str) -> Text:
     """The same text in all rows."""
+    # File names may contain surrogates, which UTF-8 has no bytes for.
     return np.frombuffer(text.encode(errors="replace"), np.uint8)[None]
 
 
@@ -66,6 +67,7 @@ def described(describe: Callable[..., object], *values: Any) -> Text:
     """The texts that ``describe`` returns for the values of each row; all but arrays are the same in all rows."""
     arrays = [each for each in values if isinstance(each, np.ndarray)]
     which: Any = slice(None)
+    # Several arrays have about as many combinations as rows.
     if len(arrays) == 1:
         distinct, which = _distinct(arrays[0])
         values = tuple(distinct if isinstance(each, np.ndarray) else each for each in values)
@@ -85,6 +87,7 @@ def _distinct(numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 def seconds_column(nanoseconds: NDArray[np.int64], digits: int = 9) -> Text:
     """The texts of :func:`seconds_text` for several durations."""
+    # Only in captures with wrong order: a sign would need a column of its own.
     if len(nanoseconds) and int(nanoseconds.min()) < 0:
         return chosen([seconds_text(each, digits) for each in nanoseconds.tolist()])
     whole = nanoseconds // SECOND
@@ -98,6 +101,7 @@ def sequence_column(numbers: NDArray[Any]) -> Text:
     if not session.any():
         return low
     number = beside(len(low), decimals(session), constant("/"))
+    # Zero bytes vanish, and with them the prefix.
     number[session == 0] = 0
     return beside(len(low), number, low)
 
@@ -129,6 +133,7 @@ def text_of(count: int, *columns: Text) -> bytes:
     texts = []
     for start in range(0, count, _CHUNK):
         end = min(start + _CHUNK, count)
+        # Constants have one row, which is broadcast.
         octets = beside(end - start, *(each[start:end] if len(each) == count else each for each in parts))
         texts.append(octets.tobytes().translate(None, b"\0"))
     return b"".join(texts)

@@ -95,6 +95,7 @@ class DurationSummary(Result):
         """Describe some samples, for merging if they are ``sketched``."""
         estimate = samples.estimate()
         assert estimate is not None
+        # Sketches are large, and only the merging of captures needs them.
         sketch = samples.sketch().values() if sketched and isinstance(samples, Samples) else None
         return cls(kind, field, key, DurationStatistics.of(estimate), sketch)
 
@@ -224,6 +225,7 @@ class MergedTiming:
             if each.sketch is not None:
                 key = each.kind, each.field, each.key
                 self._sketches[key] = self._sketches.get(key, DurationSketch()) + DurationSketch.of(each.sketch)
+        # All histograms have the same edges, so that counts can be added.
         self._gaps.merge(np.array(timed.gaps.counts, np.int64))
 
     def durations(self) -> list[DurationSummary]:
@@ -283,6 +285,7 @@ def _facts(totals: CaptureTotals, line: InFlight) -> Iterator[str]:
         yield f"{repeated}, {count_of(totals.duplicate_frames, 'duplicate')}"
         packets = count_of(totals.most_outstanding, "numbered packet")
         yield f"at most {packets} unacknowledged per direction"
+        # The bytes at the peak of frames, not their own peak: both numbers describe the same moment.
         frames, size = max(zip(line.frames, line.bytes, strict=True), key=lambda each: each[0])
         if frames:
             flying = f"{frames:.1f} frames, {count_of(round(size), 'byte')}"
@@ -298,6 +301,7 @@ _COLUMNS: Final = number_columns("length", "n", "median µs", *_SPREAD, "MB/s")
 def _lengths(
     by_length: Mapping[int | str, DurationStatistics], by_class: Mapping[int | str, DurationStatistics]
 ) -> Table:
+    # Applications with messages of any length would otherwise fill the screen with rows of one sample.
     if len(by_length) <= LENGTHS_SHOWN:
         rows = [_row(length, found) for length, found in by_length.items()]
     else:
@@ -330,6 +334,7 @@ def scaled(nanoseconds: float | None, unit: float, digits: int = 1) -> str:
 
 def _figures(value: float, digits: int) -> str:
     """A number with ``digits`` decimals, or fewer so that four significant figures remain."""
+    # More figures than the clock and the spread support would suggest a precision that is not there.
     before = len(str(int(value)))
     return f"{value:.{min(digits, max(4 - before, 0))}f}"
 
@@ -343,6 +348,7 @@ def _gaps(counted: GapCounts) -> Table:
     gaps = GapHistogram()
     gaps.merge(np.array(counted.counts, np.int64))
     percentiles = [(share, gaps.percentile(share)) for share in _GAP_SHARES]
+    # Gaps span many orders of magnitude: one unit for all columns would print zeros.
     units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in percentiles]
     headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(percentiles, units, strict=True)]
     columns = number_columns("n", *headings)

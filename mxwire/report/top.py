@@ -73,6 +73,7 @@ class FindingScreen(ModalScreen[None]):
         lines += [f"• {printable(each.text)}" for each in finding.evidence]
         lines += ["", "What to do:", *(f"{place}. {each}" for place, each in enumerate(finding.advice, 1))]
         lines += ["", f"Reported since {day_text(found.first_ns, 0)[:8]} UTC. Press any key to close this page."]
+        # The text is fixed: later snapshots may no longer contain this finding.
         self._text = "\n".join(lines)
 
     def compose(self) -> ComposeResult:
@@ -94,6 +95,7 @@ class ConversationScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Make the title and two tables."""
+        # Host names come from the network: markup in them must not be interpreted.
         yield Static("", id="title", markup=False)
         yield _table("endpoints")
         yield _table("messages")
@@ -227,8 +229,10 @@ class TopApp(App[None]):
 
     def _show(self) -> None:
         snapshot = self._snapshot
+        # A resize may come before the widgets exist.
         if not self._begun:
             return
+        # The tables are on the first screen, even while another covers it.
         main = self.screen_stack[0]
         header = main.query_one("#header", Static)
         state = self._ended() or ("paused" if self._paused else "")
@@ -265,6 +269,7 @@ class TopApp(App[None]):
         for each in self._pairs:
             troubled = bool(each.retransmit_rate)
             label = pair_label(each, labels)
+            # The spaces around the arrow are all that a narrow terminal can spare here.
             cells: list[str | Text] = [Text(label if wide else label.replace(" ", ""), no_wrap=True)]
             for name, column in PAIR_COLUMNS.items():
                 cells.append(_right(column.text(each), "yellow" if troubled and name == "retransmits" else ""))
@@ -315,6 +320,7 @@ class TopApp(App[None]):
         """Offer the keys of the tables only where these are shown."""
         if isinstance(self.screen, ModalScreen):
             return False
+        # Elsewhere the footer would offer keys that change what is not visible.
         return len(self.screen_stack) == 1 or action in ("pause", "quit")
 
     def action_view(self, name: str) -> None:
@@ -362,6 +368,7 @@ class TopApp(App[None]):
     def on_key(self, event: Key) -> None:
         """Remove the filter with Escape."""
         entry = self.query("#filter")
+        # Other screens have no filter, and use the key themselves.
         if event.key == "escape" and entry and entry.only_one().has_class("shown"):
             self._wanted = ""
             self.query_one("#filter", Input).value = ""
@@ -376,6 +383,7 @@ class TopApp(App[None]):
         """Enter a pair or a finding."""
         place = event.cursor_row
         if event.data_table.id == "pairs" and place < len(self._pairs):
+            # Before the screen opens: the snapshot with the conversation comes only after the next refresh.
             self._watch(self._pairs[place].hosts)
             self.push_screen(ConversationScreen(), lambda _result: self._watch(None))
         elif event.data_table.id == "findings" and place < len(self._findings) and self._snapshot is not None:
@@ -383,6 +391,7 @@ class TopApp(App[None]):
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by the column whose heading was clicked."""
+        # The first column, the hosts, has no order of its own.
         if event.data_table.id == "pairs" and event.column_index:
             self._sort = list(PAIR_COLUMNS)[event.column_index - 1]
             self._show()
@@ -407,6 +416,7 @@ def _fill(
     keys: Sequence[str] | None = None,
 ) -> None:
     """Replace the contents of a table; the cursor stays on its row, which ``keys`` identify, or on its place."""
+    # Both are lost when the table is cleared.
     place, offset = table.cursor_row, table.scroll_offset
     key = None
     if keys is not None and table.row_count and 0 <= place < table.row_count:

@@ -57,11 +57,13 @@ def field_lines(decoded: DecodedBatch, index: int) -> Iterator[FieldLine]:
             continue
         size = _size(field, values, wire_length)
         raw = row[field.offset : field.offset + size]
+        # The capture, or the frame, ends here; the following fields have no bytes either.
         if len(row) <= field.offset and size:
             return
         end = field.offset + size
         place = decoded.located.place(index, field.offset)
         yield _line(field, place, size, raw, values.get(field.name))
+    # Ethernet pads short frames, and hosts may send more than the packet needs.
     if len(row) > end:
         rest = row[end:]
         meaning = "Undefined bytes after the packet." if name else "Not decoded."
@@ -83,6 +85,7 @@ def _size(field: Field, values: dict[str, int | bytes], wire_length: int) -> int
         return field.size
     room = max(wire_length - field.offset, 0)
     announced = values.get(field.length_field) if field.length_field else room
+    # A malformed frame may announce more than it has.
     return min(announced if isinstance(announced, int) else room, room)
 
 

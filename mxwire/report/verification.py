@@ -196,6 +196,7 @@ class VerificationReport:
         """Add a finding, or the verdicts on a capture."""
         if isinstance(found, BrokenRule):
             kept = self._findings[found.kind]
+            # Bounds memory: a capture may break one rule in every frame.
             if len(kept) < SHOWN:
                 kept.append(found)
             return
@@ -215,6 +216,7 @@ class VerificationReport:
         if not any(each.broken for each in hosts):
             return shown
         counts, captures = self._counts()
+        # One capture is read in the order of the rules, many by what occurs most.
         kinds = sorted(counts, key=lambda kind: (SEVERITIES.index(kind[0]), -counts[kind] * self._merged, kind))
         shown += [Heading("Rules broken", 3), self._rules(kinds, counts, captures), Heading("Findings", 3)]
         for kind in kinds:
@@ -271,6 +273,7 @@ class VerificationReport:
             yield self._suite(host)
 
     def _suite(self, host: HostVerdict) -> ElementTree.Element:
+        # Cases are rules, so that a rule broken twice is one failure.
         broken = {rule for rule, severity, _ in host.broken if severity == "violation"}
         suite = junit_suite(f"{self.title} {host.host}", tests=len(host.rules), failures=len(broken))
         found = {(severity, rule): count for rule, severity, count in host.broken}
@@ -278,6 +281,7 @@ class VerificationReport:
             case = junit_case(suite, f"{rule}: {CATALOGUE[rule].text}")
             for severity in (each for each in SEVERITIES if (each, rule) in found):
                 kept = self._findings[severity, rule, host.host]
+                # JUnit knows no warnings: whatever does not fail a case is its output.
                 tag = "failure" if severity == "violation" else "system-out"
                 element = ElementTree.SubElement(case, tag)
                 if tag == "failure":

@@ -99,4 +99,5 @@ def _throughput(title: str, line: RateLine) -> Iterator[str]:
 
 
 def _time(time_ns: int) -> str:
+    # xplot reads times as unsigned (see the head), with at most microseconds.
     return f"{max(time_ns, 0) // SECOND}.{max(time_ns, 0) % SECOND // 1000:06}"
