@@ -1,8 +1,11 @@
-"""The number of files and functions that one message passes, so that it cannot grow unnoticed.
+"""The number of files and functions that one message passes, and one frame to its line of JSON, so that neither can
+grow unnoticed.
 
 Two hosts on a network in memory are connected, and have exchanged a message before. Measured are ``send`` of 5 bytes,
 up to the queue of the other host's link, and ``receive`` with that frame in the queue, up to the returned message. Only
 functions of ``mxwire`` count. As a script, it prints each call in its order: ``python -m tests.test_hops``.
+
+``mxwire decode --json`` reads a capture of one TINY frame, after another call that has imported all modules.
 """
 
 from __future__ import annotations
@@ -15,12 +18,17 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mxwire
+from mxwire.capture import create_capture, open_capture
+from mxwire.cli.main import cli
 from mxwire.host import Endpoint, Host
 from mxwire.link.memory import memory_pair
 from mxwire.protocol import Partner
+
+from .forked import ROOT
 
 PACKAGE = f"{Path(mxwire.__file__).parent}/"
 DATA, MATCH = b"hello", 7
@@ -117,6 +125,24 @@ def test_a_message_passes_few_files_and_functions(which, files, functions, depth
     assert (len(trace.files) <= files, len(trace.functions) <= functions, trace.depth <= depth) == (True, True, True), (
         f"{len(trace.files)} files, {len(trace.functions)} functions, depth {trace.depth}: {sorted(trace.files)}"
     )
+
+
+def test_a_decoded_frame_passes_few_functions(tmp_path, capsys):
+    file = tmp_path / "tiny.pcap"
+    with open_capture(ROOT / "captures" / "mxoe-burst.pcap") as reader, create_capture(file) as writer:
+        writer.write(next(iter(reader)).select(np.array([2])))
+
+    def decode() -> None:
+        cli.main(["decode", "--json", str(file)], standalone_mode=False)
+
+    decode()
+    line = capsys.readouterr().out
+    with Trace() as trace:
+        decode()
+    assert capsys.readouterr().out == line and '"type":"TINY"' in line
+    # A third judges messages, a quarter finds and decodes headers, and a quarter is the command with its options; the
+    # rest reads the file and forms the line.
+    assert len(trace.functions) <= 265, len(trace.functions)
 
 
 def main() -> None:

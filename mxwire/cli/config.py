@@ -24,17 +24,17 @@ from mxwire.cli.options import json_option
 def command(as_json: bool) -> None:
     """Show the settings (interface, name, dialect, peers, colours), and where each value comes from."""
     from mxwire.cli.notes import print_records
-    from mxwire.report.document import Row, Table, columns_of, show
+    from mxwire.report.document import show, tabulate
 
     found = {name: from_environment(name) or from_other_programs(name) or from_file(name) for name in SETTINGS}
     if as_json:
         print_records(starmap(_record, found.items()))
         return
-    rows = [
-        Row((name, value.text, value.place) if value else (name, SETTINGS[name][1], "default"))
+    rows = (
+        (name, value.text, value.place) if value else (name, SETTINGS[name][1], "default")
         for name, value in found.items()
-    ]
-    show([Table(columns_of("setting, value, from"), tuple(rows))])
+    )
+    show([tabulate("setting, value, from", rows)])
     file = configuration_file()
     absent = " (does not exist)" if file is not None and not file.exists() else ""
     click.echo(f"\nVariables: {', '.join(map(variable_of, SETTINGS))}\nFile: {file or 'none'}{absent}")

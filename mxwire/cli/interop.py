@@ -22,7 +22,7 @@ from mxwire.cli.option_class import argument, group, option, options_class, take
 from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError, write_file
-from mxwire.report.document import Block, Heading, Row, Table, columns_of, show
+from mxwire.report.document import Block, Heading, show, tabulate
 from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
 if TYPE_CHECKING:
@@ -341,9 +341,9 @@ def _show_list(as_json: bool) -> None:
         for record, items in (("implementation", implementations), ("case", cases), ("impairment", impairments)):
             print_records({"record": record, **asdict(each)} for each in items)
         return
-    rows = [Row((each.name, each.dialect, each.description)) for each in implementations]
-    blocks: list[Block] = [Heading("Implementations"), Table(columns_of("`name, dialect, ~description"), tuple(rows))]
-    rows = [Row((each.name, each.group, each.description)) for each in cases]
-    blocks += [Heading("Cases"), Table(columns_of("`name, group, ~description"), tuple(rows))]
-    rows = [Row((each.name, each.description)) for each in impairments]
-    show([*blocks, Heading("Impairments"), Table(columns_of("`name, ~effect"), tuple(rows))])
+    blocks: list[Block] = [Heading("Implementations")]
+    rows = [(each.name, each.dialect, each.description) for each in implementations]
+    blocks += [tabulate("`name, dialect, ~description", rows), Heading("Cases")]
+    rows = [(each.name, each.group, each.description) for each in cases]
+    blocks += [tabulate("`name, group, ~description", rows), Heading("Impairments")]
+    show([*blocks, tabulate("`name, ~effect", ((each.name, each.description) for each in impairments))])

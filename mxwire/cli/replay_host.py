@@ -30,7 +30,7 @@ from mxwire.replay.stateful.conversation import FIRST_INDEX
 from mxwire.replay.stateful.live_play import play_live, refuse_long
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.replay.stateful.simulated_play import play_simulated
-from mxwire.report.document import Paragraph, Row, Table, columns_of, show
+from mxwire.report.document import Paragraph, show, tabulate
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_or_auto
 from mxwire.words import count_of
@@ -198,9 +198,6 @@ def _keep(options: ReplayOptions, script: ReplayScript, stack: ExitStack) -> Kee
 # Report
 
 
-_COLUMNS: Final = columns_of("whose, `rule, #count, ~difference")
-
-
 class _HostReplayReport(EventReport):
     """Prints the hosts, their differences and the verdict."""
 
@@ -243,8 +240,8 @@ class _HostReplayReport(EventReport):
             about = {"whose": finding.kind.value, "rule": finding.rule, "field": finding.field, "frame": finding.frame}
             self.emit("difference", **about, expected=finding.expected, found=finding.found, times=count)
         if groups and not self.as_json:
-            rows = [Row((each.kind.value, each.rule, str(count), str(each))) for each, count in groups]
-            show([Table(_COLUMNS, tuple(rows))])
+            rows = ((each.kind.value, each.rule, count, each) for each, count in groups)
+            show([tabulate("whose, `rule, #count, ~difference", rows)])
         kinds = {kind.value: sum(each.kind is kind for each in self._findings()) for kind in Cause}
         expected = sum(not each.again for each in actor.expectations.all.values())
         came = sum(each.met and not each.again for each in actor.expectations.all.values())

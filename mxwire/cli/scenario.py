@@ -21,7 +21,7 @@ from mxwire.cli.option_class import argument, group, option, options_class, take
 from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
-from mxwire.report.document import Paragraph, Row, Table, columns_of, show
+from mxwire.report.document import Paragraph, show, tabulate
 from mxwire.report.terminal import is_coloured
 from mxwire.words import count_of
 
@@ -73,11 +73,9 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
         return
     if not scripts:
         raise MxwireError(f"no scenario tests {' or '.join(rules)}")
-    columns = columns_of("`name, ~title and rules")
-    rows = tuple(Row((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip())) for each in scripts)
-    show(
-        [Table(columns, rows), Paragraph(f"{count_of(len(scripts), 'scenario')}; mxwire scenario show NAME shows one.")]
-    )
+    rows = ((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip()) for each in scripts)
+    number = Paragraph(f"{count_of(len(scripts), 'scenario')}; mxwire scenario show NAME shows one.")
+    show([tabulate("`name, ~title and rules", rows), number])
 
 
 @command.command("show")

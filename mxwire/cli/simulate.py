@@ -20,18 +20,7 @@ from mxwire.cli.option_class import option, takes
 from mxwire.cli.option_groups import WorkerOptions
 from mxwire.cli.progress import bar
 from mxwire.errors import OptionError
-from mxwire.report.document import (
-    Block,
-    Column,
-    Heading,
-    Listing,
-    Paragraph,
-    Row,
-    Table,
-    columns_of,
-    number_columns,
-    show,
-)
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, number_columns, show, tabulate
 from mxwire.report.terminal import terminal_width
 from mxwire.units import MICROSECOND, SECOND
 
@@ -292,7 +281,13 @@ def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], targe
     if as_json:
         return bool(failed)
     rows = {"seeds": len(seeds), "failed": len(failed), "virtual time": f"{virtual / SECOND:.0f} s", **sums}
-    show([_table(rows), Paragraph(_LEGEND), Paragraph(f"digest of all runs {digest.hexdigest()}")])
+    show(
+        [
+            tabulate("property, #value", rows.items()),
+            Paragraph(_LEGEND),
+            Paragraph(f"digest of all runs {digest.hexdigest()}"),
+        ]
+    )
     if failed:
         show(_failures(failed))
     return bool(failed)
@@ -394,7 +389,11 @@ def _report(outcome: RunOutcome, as_json: bool) -> bool:
         print_record(outcome.record())
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
-    blocks: list[Block] = [_table(rows), Paragraph(_LEGEND), Paragraph(f"digest {outcome.digest}")]
+    blocks: list[Block] = [
+        tabulate("property, #value", rows.items()),
+        Paragraph(_LEGEND),
+        Paragraph(f"digest {outcome.digest}"),
+    ]
     blocks += _unchecked(outcome.unchecked)
     if outcome.held:
         checked = [name for name in INVARIANTS if name not in outcome.unchecked]
@@ -419,18 +418,11 @@ def _unchecked(unchecked: Mapping[str, str]) -> list[Block]:
 def _exhaustive_table(plays: list[ExhaustivePlay]) -> Block:
     """The table of exhaustive plays, one row per workload; digests wrap on a terminal, not in pipes."""
     counts = number_columns("played", "pruned", "states", "failed")
-    rows = [
-        Row((each.scenario.workload, *map(str, (each.played, each.pruned, each.states, len(each.failed))), each.digest))
-        for each in plays
-    ]
-    return Table(
-        (Column("workload"), *counts, Column("digest of all runs", wraps=terminal_width() is not None)), tuple(rows)
+    rows = (
+        (each.scenario.workload, each.played, each.pruned, each.states, len(each.failed), each.digest) for each in plays
     )
-
-
-def _table(rows: Mapping[str, Any]) -> Block:
-    columns = columns_of("property, #value")
-    return Table(columns, tuple(Row((name, str(value))) for name, value in rows.items()))
+    digest = Column("digest of all runs", wraps=terminal_width() is not None)
+    return tabulate((Column("workload"), *counts, digest), rows)
 
 
 def _failures(failed: list[RunOutcome]) -> list[Block]:

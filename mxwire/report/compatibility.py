@@ -10,7 +10,7 @@ from mxwire.analysis.compatibility import CLASSES, Judgement, Side
 from mxwire.analysis.compatibility.judgement import MessageClass
 from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of, tabulate
 from mxwire.report.pointers import SEE_FRAME
 from mxwire.report.result import Result, column, result
 
@@ -121,9 +121,9 @@ def compatibility_blocks(one: Side, other: Side, judgement: Judgement, exchanged
         shown += [Heading("Required changes", 3), Listing(tuple(changes))]
     if exchanged:
         classes = [each for each in CLASSES if _any(exchanged, each)]
-        rows = tuple(Row((each, *(_arrived(exchanged, direction, each) for direction in (0, 1)))) for each in classes)
+        rows = [(each, *(_arrived(exchanged, direction, each) for direction in (0, 1))) for each in classes]
         if rows:
-            shown += [Heading("Messages delivered between them in this capture", 3), Table(_SEEN, rows)]
+            shown += [Heading("Messages delivered between them in this capture", 3), tabulate(_SEEN, rows)]
     return [*shown, Paragraph(SEE_FRAME)]
 
 
@@ -131,8 +131,7 @@ def _side(letter: str, side: Side) -> Iterator[Block]:
     host = mac_text(side.address)
     yield Heading(f"{letter}: {host}" + (f" in {side.label}" if side.label != host else ""))
     yield Paragraph(_build(side))
-    rows = (Row((each.what, each.value, str(each.frames or ""), str(each.first_frame or ""))) for each in side.facts)
-    yield Table(_SHOWS, tuple(rows))
+    yield tabulate(_SHOWS, ((each.what, each.value, each.frames or "", each.first_frame or "") for each in side.facts))
     if side.unknown:
         yield Listing(side.unknown)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mxwire.analysis.conversations import Connect, Conversation, Follower
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of
+from mxwire.report.document import Block, Heading, Paragraph, columns_of, tabulate
 from mxwire.report.messages import COOKED
 from mxwire.report.result import Result, result
 from mxwire.report.times import seconds_text
@@ -145,13 +145,12 @@ def conversation_blocks(listed: ListedConversations) -> list[Block]:
     chosen = listed.conversations
     if not chosen:
         return [*shown, Paragraph("No conversation.")]
-    rows = tuple(_side_row(each, side) for each in chosen for side in (0, 1))
-    connects = [_connect_row(each, connect, listed.start_ns) for each in chosen for connect in each.connects]
-    shown += [Table(_SIDES, rows), Heading("Connects", 3), Table(_CONNECTS, tuple(connects))]
-    remarks = [Row((str(each.conversation), text)) for each in chosen for text in _remarks(each)]
+    rows = (_side_row(each, side) for each in chosen for side in (0, 1))
+    connects = (_connect_row(each, connect, listed.start_ns) for each in chosen for connect in each.connects)
+    shown += [tabulate(_SIDES, rows), Heading("Connects", 3), tabulate(_CONNECTS, connects)]
+    remarks = [(each.conversation, text) for each in chosen for text in _remarks(each)]
     if remarks:
-        columns = columns_of("##, ~remark")
-        shown += [Heading("Remarks", 3), Table(columns, tuple(remarks))]
+        shown += [Heading("Remarks", 3), tabulate("##, ~remark", remarks)]
     if listed.forgotten:
         forgotten = count_of(listed.forgotten, "earlier conversation")
         shown.append(Paragraph(f"Not shown, to limit memory: {forgotten}."))
@@ -168,39 +167,35 @@ def _hexadecimal(value: int | None) -> str:
     return "?" if value is None else f"0x{value:08x}"
 
 
-def _side_row(conversation: ConversationSummary, place: int) -> Row:
+def _side_row(conversation: ConversationSummary, place: int) -> tuple[object, ...]:
     side = conversation.endpoints[place]
-    return Row(
-        (
-            "" if place else str(conversation.conversation),
-            _known(side.host),
-            _known(side.endpoint),
-            _hexadecimal(side.session),
-            str(side.frames),
-            str(side.bytes),
-            *map(str, side.messages.values()),
-            str(side.retransmissions + side.re_requests),
-            str(side.duplicates),
-            str(side.libacks),
-            str(side.nacks),
-        )
+    return (
+        "" if place else conversation.conversation,
+        _known(side.host),
+        _known(side.endpoint),
+        _hexadecimal(side.session),
+        side.frames,
+        side.bytes,
+        *side.messages.values(),
+        side.retransmissions + side.re_requests,
+        side.duplicates,
+        side.libacks,
+        side.nacks,
     )
 
 
-def _connect_row(conversation: ConversationSummary, connect: ConnectSummary, start_ns: int) -> Row:
+def _connect_row(conversation: ConversationSummary, connect: ConnectSummary, start_ns: int) -> tuple[object, ...]:
     initiator, at = conversation.endpoints[connect.side], connect.answered_ns
-    return Row(
-        (
-            str(conversation.conversation),
-            seconds_text(connect.time_ns - start_ns).strip(),
-            _known(initiator.host),
-            _known(initiator.endpoint),
-            str(connect.number),
-            _hexadecimal(connect.key),
-            str(connect.requests),
-            connect.answer or "none",
-            "-" if at is None or not connect.requests else f"{(at - connect.time_ns) / 1e6:.3f}",
-        )
+    return (
+        conversation.conversation,
+        seconds_text(connect.time_ns - start_ns).strip(),
+        _known(initiator.host),
+        _known(initiator.endpoint),
+        connect.number,
+        _hexadecimal(connect.key),
+        connect.requests,
+        connect.answer or "none",
+        "-" if at is None or not connect.requests else f"{(at - connect.time_ns) / 1e6:.3f}",
     )
 
 

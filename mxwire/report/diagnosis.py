@@ -11,7 +11,7 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import SEVERITIES, Confidence, seconds
 from mxwire.analysis.diagnosis.losses import DirectionLoss
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Table, tabulate
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.report.result import Result, column, internal, result, table
 from mxwire.words import count_of
@@ -411,8 +411,7 @@ def diagnosis_record(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def catalogue_table() -> Table:
     """All diagnoses as a table."""
-    columns = columns_of("`id, ~title")
-    return Table(columns, tuple(Row((each.id, each.title)) for each in catalogue()))
+    return tabulate("`id, ~title", ((each.id, each.title) for each in catalogue()))
 
 
 def explanation(diagnosis: Diagnosis) -> list[Block]:

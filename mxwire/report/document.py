@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -119,6 +119,12 @@ class Table:
     rows: tuple[Row, ...]
     divisible: bool = False
     """If too wide, it is printed as several tables below each other, which repeat the first column."""
+
+
+def tabulate(columns: str | tuple[Column, ...], rows: Iterable[Iterable[object]]) -> Table:
+    """Make a table of rows of cells, which become text; ``columns`` may be headings for :func:`columns_of`."""
+    named = columns_of(columns) if isinstance(columns, str) else columns
+    return Table(named, tuple(Row(tuple(map(str, cells))) for cells in rows))
 
 
 Block = Heading | Paragraph | Listing | Verbatim | Table

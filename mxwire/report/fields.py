@@ -9,7 +9,7 @@ from typing import Any
 from mxwire.analysis.marks import FLAGS
 from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
 from mxwire.frames import FrameBatch
-from mxwire.report.document import Block, Paragraph, Row, Table, columns_of
+from mxwire.report.document import Block, Paragraph, Table, tabulate
 from mxwire.report.formats import type_names, views
 from mxwire.texts import table_rows
 from mxwire.wire.decoder import Decoder
@@ -48,10 +48,9 @@ def fields_table() -> Table:
     for each in field_meanings():
         where = "all" if len(each.packet_types) == len(type_names()) else ", ".join(each.packet_types)
         repeated = each.name == before
-        rows.append(Row(("" if repeated else each.name, "" if repeated else each.data_type, where, each.meaning)))
+        rows.append(("" if repeated else each.name, "" if repeated else each.data_type, where, each.meaning))
         before = each.name
-    columns = columns_of("`field, `type, ~packet types, ~meaning")
-    return Table(columns, tuple(rows))
+    return tabulate("`field, `type, ~packet types, ~meaning", rows)
 
 
 def fields_overview() -> list[Block]:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from mxwire.errors import MxwireError
 from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
-from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, Verbatim, columns_of
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, Verbatim, columns_of, tabulate
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
 from mxwire.wire.dialect import MXOE, Dialect, Family, omx
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
@@ -29,7 +29,6 @@ _TESTS: Final = (
 
 _OVERVIEW_COLUMNS: Final = columns_of("#value, `packet type, section, #header, dialects, ~purpose")
 _FIELD_COLUMNS: Final = columns_of("#frame, #body, #size, `field, ~meaning, ~section")
-_DIFFERENCE_COLUMNS: Final = columns_of("`field, ~mxoe, ~omx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +229,8 @@ def check_sentences(view: LayoutView) -> list[str]:
 def difference_table(one: Layout, other: Layout) -> Table:
     """The fields that differ in offset or size between two layouts of a packet, or exist in only one."""
     names = dict.fromkeys(each.name for layout in (one, other) for each in layout.fields)
-    rows = []
-    for name in names:
-        places = [_place(layout.by_name.get(name)) for layout in (one, other)]
-        if places[0] != places[1]:
-            rows.append(Row((name, *places)))
-    return Table(_DIFFERENCE_COLUMNS, tuple(rows))
+    places = ((name, *(_place(layout.by_name.get(name)) for layout in (one, other))) for name in names)
+    return tabulate("`field, ~mxoe, ~omx", (each for each in places if each[1] != each[2]))
 
 
 def _length_text(layout: Layout) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.message_counter import KINDS, SIZE_CLASSES, MessageCounter
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, columns_of, number_columns
+from mxwire.report.document import Block, Heading, Listing, Paragraph, Table, number_columns, tabulate
 from mxwire.report.pointers import SEE_FRAME
 from mxwire.report.result import Result, column, internal, result, table
 from mxwire.report.times import seconds_text, time_text
@@ -246,9 +246,8 @@ def _dialect_block(dialects: Sequence[PairDialect]) -> Block:
 
 
 def _types(found: CaptureContents) -> Table:
-    columns = columns_of("`type, #frames, #bytes")
     ordered = sorted(found.types.items(), key=lambda each: -each[1]["frames"])
-    return Table(columns, tuple(Row((name, str(each["frames"]), str(each["bytes"]))) for name, each in ordered))
+    return tabulate("`type, #frames, #bytes", ((name, each["frames"], each["bytes"]) for name, each in ordered))
 
 
 def _message_table(found: CaptureContents) -> Table:
@@ -260,13 +259,12 @@ def _message_table(found: CaptureContents) -> Table:
     made = table(MessageCount, ordered, "kind", "size_class", "messages", "bytes")
     repeated = found.repeated_frames or {}
     rows = (
-        Row((*row.cells, str(repeated.get(each.kind, 0)) if last[each.kind] is each else ""))
+        (*row.cells, repeated.get(each.kind, 0) if last[each.kind] is each else "")
         for row, each in zip(made.rows, ordered, strict=True)
     )
-    return Table((*made.columns, *number_columns("repeated frames")), tuple(rows))
+    return tabulate((*made.columns, *number_columns("repeated frames")), rows)
 
 
 def _faults(found: CaptureContents) -> Table:
-    columns = columns_of("reason, #frames, #first frame")
-    rows = (Row((name, str(each["frames"]), str(each["first_frame"]))) for name, each in found.malformed.items())
-    return Table(columns, tuple(rows))
+    rows = ((name, each["frames"], each["first_frame"]) for name, each in found.malformed.items())
+    return tabulate("reason, #frames, #first frame", rows)

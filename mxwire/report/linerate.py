@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from mxwire.report.document import Block, Row, Table, Verbatim, columns_of, number_columns
+from mxwire.report.document import Block, Table, Verbatim, columns_of, number_columns, tabulate
 from mxwire.words import count_of
 
 _UNITS: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -131,8 +131,7 @@ _STREAMS: Final = number_columns("stream", "received", "lost", "duplicates", "re
 
 
 def _streams_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    rows = tuple(Row(tuple(f"{record[each.heading]:,}" for each in _STREAMS)) for record in records)
-    return Table(_STREAMS, rows)
+    return tabulate(_STREAMS, ((f"{record[each.heading]:,}" for each in _STREAMS) for record in records))
 
 
 def generator_lines(record: Mapping[str, Any]) -> list[str]:
@@ -180,8 +179,8 @@ def result_blocks(test: str, results: Sequence[Mapping[str, Any]]) -> list[Block
         "burst": (("burst", "shortest", "longest", "buffer"), _burst_cells),
     }
     columns, cells = tables[test]
-    rows = tuple(Row((*_common_cells(each), *cells(each), *_end_cells(each))) for each in results)
-    blocks: list[Block] = [Table((*_COMMON, *number_columns(*columns), *_END), rows)]
+    rows = ((*_common_cells(each), *cells(each), *_end_cells(each)) for each in results)
+    blocks: list[Block] = [tabulate((*_COMMON, *number_columns(*columns), *_END), rows)]
     if any(each["tester_limited"] for each in results):
         blocks.append(
             Verbatim(
@@ -254,9 +253,6 @@ def csv_text(results: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-_INCAST: Final = columns_of("#senders, #bytes, #blocks, #frames at once, #lost, #spread, remark")
-
-
 def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
     rows = []
     for each in results:
@@ -269,12 +265,12 @@ def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
         )
         if each["limited_by"] == "requester's ring":
             remark += "; tester-limited: requester's ring"
-        numbers = (str(each["senders"]), str(each["size"]), str(each["blocks"]), f"{each['count']:,}", f"{lost:,}")
-        rows.append(Row((*numbers, span_text(max(spreads)) if spreads else "-", remark)))
-    return Table(_INCAST, tuple(rows))
+        numbers = (each["senders"], each["size"], each["blocks"], f"{each['count']:,}", f"{lost:,}")
+        rows.append((*numbers, span_text(max(spreads)) if spreads else "-", remark))
+    return tabulate("#senders, #bytes, #blocks, #frames at once, #lost, #spread, remark", rows)
 
 
-_MESSAGES: Final = columns_of(
+_MESSAGES: Final = (
     "#bytes, #messages/s, #payload, #retransmits from, #round trip at 10%, #at 50%, #at 90%, #p99 at 90%, limit"
 )
 
@@ -291,5 +287,5 @@ def _messages_table(results: Sequence[Mapping[str, Any]]) -> Table:
             f"{each['messages_per_second']:,.0f}",
             rate_text(each["bits_per_second"], "bit/s"),
         )
-        rows.append(Row((*cells, "-" if start is None else f"{start:,.0f}/s", *times, late, each["limited_by"])))
-    return Table(_MESSAGES, tuple(rows))
+        rows.append((*cells, "-" if start is None else f"{start:,.0f}/s", *times, late, each["limited_by"]))
+    return tabulate(_MESSAGES, rows)

@@ -8,12 +8,11 @@ from typing import Final
 
 from mxwire.analysis.merging import Alignment, MergePlan
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Heading, Listing, Row, Table, columns_of
+from mxwire.report.document import Block, Heading, Listing, tabulate
 from mxwire.report.result import Result, result
 from mxwire.report.times import seconds_text
 from mxwire.words import count_of
 
-_COLUMNS: Final = columns_of("frames, #A, #B")
 _ROWS: Final = (
     ("captured", "frames"),
     ("not in the other capture", "only"),
@@ -79,12 +78,10 @@ class MergedCaptures(Result):
 
 def merge_blocks(first: str, second: str, made: MergePlan, target: str | None, written: int | None) -> list[Block]:
     """The alignment of the clocks, the delays and the frame counts as blocks of a report."""
-    rows = tuple(
-        Row((text, str(getattr(made.first, name)), str(getattr(made.second, name))))
-        for text, name in _ROWS
-        if name in ("frames", "only") or getattr(made.first, name) or getattr(made.second, name)
-    )
-    blocks: list[Block] = [Heading(f"A {first}, B {second}"), Listing(tuple(_facts(made))), Table(_COLUMNS, rows)]
+    counted = ((text, name, getattr(made.first, name), getattr(made.second, name)) for text, name in _ROWS)
+    rows = ((text, one, other) for text, name, one, other in counted if name in ("frames", "only") or one or other)
+    counts = tabulate("frames, #A, #B", rows)
+    blocks: list[Block] = [Heading(f"A {first}, B {second}"), Listing(tuple(_facts(made))), counts]
     if target is not None:
         where = "standard output" if target == "-" else target
         blocks.append(Listing((f"wrote {count_of(written or 0, 'frame')} to {where}",)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import starmap
 from typing import Any, Final
 
-from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of
+from mxwire.report.document import Block, Heading, Paragraph, Row, Table, columns_of, tabulate
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.words import count_of, printable
 
@@ -47,45 +48,41 @@ def _blocks(state: Mapping[str, Any]) -> Iterator[Block]:
     if clients is not None:
         yield Paragraph(f"Agent of {count_of(len(clients), 'program')}.")
     if clients:
-        yield Table(_CLIENTS, tuple(map(_client_row, clients)))
+        yield tabulate(_CLIENTS, map(_client_row, clients))
     endpoints = state["endpoints"]
     if not endpoints:
         yield Paragraph("No endpoint is open.")
         return
-    yield Table(_ENDPOINTS, tuple(map(_endpoint_row, endpoints)))
+    yield tabulate(_ENDPOINTS, map(_endpoint_row, endpoints))
     partners = [(each, partner) for each in endpoints for partner in each["partners"]]
     if partners:
-        yield Table(_PARTNERS, tuple(_partner_row(*each) for each in partners))
+        yield Table(_PARTNERS, tuple(starmap(_partner_row, partners)))
     pulls = [(each, pull) for each in endpoints for pull in each["pulls"]]
     if pulls:
-        yield Table(_PULLS, tuple(_pull_row(*each) for each in pulls))
+        yield tabulate(_PULLS, starmap(_pull_row, pulls))
     hidden = sum(each["partner_count"] - len(each["partners"]) for each in endpoints)
     if hidden:
         yield Paragraph(f"{count_of(hidden, 'more partner')} without unfinished work not shown.")
 
 
-def _client_row(client: Mapping[str, Any]) -> Row:
-    return Row(
-        (
-            str(client["pid"]),
-            printable(str(client["program"])),
-            str(client["progress"]),
-            ", ".join(map(str, client["endpoints"])) or "none",
-            *(f"{client[key]:,}" for key in ("requests", "bytes", "regions", "records_waiting", "refused")),
-            f"{client['age_ns'] // SECOND} s",
-        )
+def _client_row(client: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        client["pid"],
+        printable(str(client["program"])),
+        client["progress"],
+        ", ".join(map(str, client["endpoints"])) or "none",
+        *(f"{client[key]:,}" for key in ("requests", "bytes", "regions", "records_waiting", "refused")),
+        f"{client['age_ns'] // SECOND} s",
     )
 
 
-def _endpoint_row(state: Mapping[str, Any]) -> Row:
-    return Row(
-        (
-            str(state["endpoint"]),
-            f"{state['session']:08x}",
-            *(f"{state[key]:,}" for key in ("posted_receives", "unexpected_messages", "unexpected_bytes")),
-            *(f"{state[key]:,}" for key in ("early_bytes", "partner_count", "pull_count")),
-            _timer(state["retransmission_in_ns"]),
-        )
+def _endpoint_row(state: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        state["endpoint"],
+        f"{state['session']:08x}",
+        *(f"{state[key]:,}" for key in ("posted_receives", "unexpected_messages", "unexpected_bytes")),
+        *(f"{state[key]:,}" for key in ("early_bytes", "partner_count", "pull_count")),
+        _timer(state["retransmission_in_ns"]),
     )
 
 
@@ -107,14 +104,12 @@ def _partner_row(endpoint: Mapping[str, Any], partner: Mapping[str, Any]) -> Row
     return Row(cells, muted=idle)
 
 
-def _pull_row(endpoint: Mapping[str, Any], pull: Mapping[str, Any]) -> Row:
-    return Row(
-        (
-            str(endpoint["endpoint"]),
-            _place(pull),
-            *(f"{pull[key]:,}" for key in ("total_length", "requested", "blocks", "missing_frames")),
-            _timer(pull["timer_ns"]),
-        )
+def _pull_row(endpoint: Mapping[str, Any], pull: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        endpoint["endpoint"],
+        _place(pull),
+        *(f"{pull[key]:,}" for key in ("total_length", "requested", "blocks", "missing_frames")),
+        _timer(pull["timer_ns"]),
     )
 
 

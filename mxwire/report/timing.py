@@ -10,7 +10,7 @@ import numpy as np
 
 from mxwire.analysis.message_counter import SIZE_CLASSES
 from mxwire.analysis.timing import DurationEstimate, DurationSketch, GapHistogram, Samples, Timing
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Table, number_columns, tabulate
 from mxwire.report.messages import COOKED
 from mxwire.report.result import Result, result
 from mxwire.report.times import duration_text, seconds_text
@@ -306,12 +306,12 @@ def _lengths(
         rows = [_row(length, found) for length, found in by_length.items()]
     else:
         rows = [_row(name, by_class[name]) for name, _ in SIZE_CLASSES if name in by_class]
-    return Table(_COLUMNS, tuple(rows))
+    return tabulate(_COLUMNS, rows)
 
 
-def _row(key: int | str, found: DurationStatistics) -> Row:
+def _row(key: int | str, found: DurationStatistics) -> tuple[object, ...]:
     rate = _figures(key / found.median_ns * 1e3, 3) if isinstance(key, int) and key and found.median_ns else "-"
-    return Row((str(key), *_cells(found, 1e3, 1), rate))
+    return key, *_cells(found, 1e3, 1), rate
 
 
 def _cells(found: DurationStatistics, unit: float, digits: int) -> list[str]:
@@ -341,7 +341,7 @@ def _figures(value: float, digits: int) -> str:
 
 def _delays(delays: list[tuple[str, DurationStatistics]]) -> Table:
     columns = (Column("from … to"), *number_columns("n", "median", *_SPREAD))
-    return Table(columns, tuple(Row((name, *_cells(found, 1e6, 3))) for name, found in delays))
+    return tabulate(columns, ((name, *_cells(found, 1e6, 3)) for name, found in delays))
 
 
 def _gaps(counted: GapCounts) -> Table:
@@ -351,7 +351,5 @@ def _gaps(counted: GapCounts) -> Table:
     # Gaps span many orders of magnitude: one unit for all columns would print zeros.
     units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in percentiles]
     headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(percentiles, units, strict=True)]
-    columns = number_columns("n", *headings)
     durations = (scaled(below, size, 3) for (_, below), (_, size) in zip(percentiles, units, strict=True))
-    cells = (str(gaps.total), *durations)
-    return Table(columns, (Row(cells),))
+    return tabulate(number_columns("n", *headings), [(gaps.total, *durations)])

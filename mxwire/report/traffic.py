@@ -9,7 +9,16 @@ from typing import Any, Final, NamedTuple
 from mxwire.analysis.snapshot import DirectionRates, HostRates, OpenFinding, PairRates, TrafficSnapshot
 from mxwire.ethernet import BROADCAST, mac_text
 from mxwire.report.ascii_text import cut, spelled
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, columns_of, number_columns
+from mxwire.report.document import (
+    Block,
+    Column,
+    Heading,
+    Listing,
+    Paragraph,
+    columns_of,
+    number_columns,
+    tabulate,
+)
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.words import count_of, printable
 
@@ -190,15 +199,12 @@ def traffic_blocks(snapshot: TrafficSnapshot, sort: str) -> list[Block]:
     pairs = sorted_pairs(snapshot, sort)
     blocks: list[Block] = [
         Paragraph(f"{count_of(snapshot.frames, 'frame', grouped=True)}: {summary_text(snapshot)}"),
-        Table(
+        tabulate(
             _PAIRS,
-            tuple(
-                Row((pair_label(each, labels), *(column.text(each) for column in PAIR_COLUMNS.values())))
-                for each in pairs
-            ),
+            ((pair_label(each, labels), *(column.text(each) for column in PAIR_COLUMNS.values())) for each in pairs),
         ),
+        tabulate(_HOSTS, (host_cells(each, labels) for each in snapshot.hosts)),
     ]
-    blocks.append(Table(_HOSTS, tuple(Row(host_cells(each, labels)) for each in snapshot.hosts)))
     if snapshot.findings:
         blocks.append(Heading("Findings", 3))
         blocks.append(Listing(tuple(finding_text(each, labels) for each in snapshot.findings)))
