@@ -41,6 +41,7 @@ class SimulatedChannel:
         """Append a record."""
         record = head + bytes(data)
         if self.ended or len(record) > self._room:
+            # So that the reader notifies this side of room (settle); an ended channel never has any again.
             self._refused = not self.ended
             return False
         self._room -= len(record)
@@ -70,6 +71,7 @@ class SimulatedChannel:
 
     def read(self, described: bytes, memory: Segments, length: int, endpoint: int, offset: int = 0) -> bool:
         """Copy the described memory of the neighbour into ``memory``; False if it was withdrawn or cannot be read."""
+        # Described memory is read once: the record that describes it is.
         found = self.other._described.pop(int.from_bytes(described, "big"), None)
         if found is None or self._copies > 1 or self.ended or found[0] != endpoint or found[1].length < length:
             return False
@@ -90,6 +92,7 @@ class SimulatedChannel:
     def close(self) -> None:
         """End both sides; the other one can still take the records that were sent before."""
         self._closed = True
+        # The neighbour is notified even if nothing was sent: only this shows it that the process has died.
         for each in (self, self.other):
             if not each.ended:
                 each.ended = True
@@ -110,6 +113,7 @@ class SimulatedPath:
         """The times of the last two queries of a peer, by interface and peer."""
         self.on_notice: Callable[[bool], None] | None = None
         """Called when :meth:`receive` should be called; with True later, since records were left."""
+        # Before the path joins the others, from whose numbers its own follows.
         self.process: int = 1 + max((each.process for each in paths), default=0)
         """Number of the node's process; numbers of dead processes are not reused."""
         self._paths = paths
@@ -169,6 +173,7 @@ class SimulatedPath:
     def successor(self) -> SimulatedPath:
         """The path of a process that is started after this one has died."""
         found = SimulatedPath(self._paths, copies=self._copies, size=self._size)
+        # Only now: the number of the successor must differ from that of its predecessor.
         self._paths.remove(self)
         found.on_notice = self.on_notice
         return found
@@ -206,6 +211,7 @@ class SimulatedPath:
 
     def may_query(self, interface: int, address: bytes, now: int, interval: int) -> bool:
         """Return whether a node may query a peer now."""
+        # Shared, since each node would otherwise query the peer at the same interval.
         before, last = self._queried.get((interface, address), (0, 0))
         if not query_is_due(before, last, now, interval):
             return False

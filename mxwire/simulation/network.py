@@ -76,6 +76,7 @@ class Network:
         """Planned faults by the number of their frame."""
         self._faulty = scenario.faulty
         self._rates: dict[str, float] = {name: getattr(scenario, name) for name in RATES}
+        # A stream for each fault, so that removing one kind leaves the others as they are.
         self._draws = {
             name: stream(scenario.seed, "network", name) for name in (*RATES, "jitter") if getattr(scenario, name)
         }
@@ -85,9 +86,11 @@ class Network:
         now = self._schedule.now
         first = self.frames + 1
         self.frames += len(frames)
+        # Incidents of the past would otherwise be checked for every frame of a long run.
         if self.incidents:
             self.incidents = [each for each in self.incidents if each.end > now]
         faulty = self._faulty and now < self.faults_until
+        # Most frames of a campaign take this way: a whole batch at a time, without looking at its frames.
         if not (faulty or self.incidents or self.down or self.observers or self._planned):
             self._pass(source, frames if isinstance(frames, FrameBatch) else FrameBatch.from_frames(frames))
             return
@@ -119,6 +122,7 @@ class Network:
         """Return the time at which the last byte of a frame leaves the switch: links carry 10 Gb/s, frame after
         frame."""
         start = max(self._schedule.now, self._free_at.get(source, 0))
+        # 0.8 ns per byte at 10 Gb/s, in integers: runs must be the same on all machines.
         free = self._free_at[source] = start + (length * 4 + 4) // 5
         return free + self.scenario.delay
 
@@ -134,6 +138,7 @@ class Network:
         arrival."""
         grain = self.scenario.coalescing
         if grain:
+            # Rounded up: a frame must not arrive before its last byte.
             arrival = -(-arrival // grain) * grain
         key = target, arrival
         waiting = self._waiting.get(key)
@@ -169,12 +174,14 @@ class Network:
         harmed = False
         if faulty:
             scenario = self.scenario
+            # A corrupted frame fails the check sequence of Ethernet, so that no host sees it.
             if self._happens("loss") or self._happens("corrupt"):
                 self.lost += 1
                 return []
             if scenario.jitter:
                 times[0] += self._draws["jitter"].randrange(scenario.jitter + 1)
             if self._happens("reorder"):
+                # At least 1 ns, or the frame would not be overtaken.
                 times[0] += self._draws["reorder"].randrange(1, scenario.held + 2)
             if self._happens("duplicate"):
                 times.append(times[0] + self._draws["duplicate"].randrange(scenario.held + 1))
@@ -210,6 +217,8 @@ class Network:
         rng = self._draws["tamper"]
         changed = bytearray(frame)
         for _ in range(rng.randrange(1, 4)):
+            # Changed addresses would only send the frame elsewhere, which is a loss.
             place = rng.randrange(min(_HEAD, len(changed) - 1), len(changed))
+            # Never 0, which would leave the byte as it is.
             changed[place] ^= rng.randrange(1, 256)
         return bytes(changed)

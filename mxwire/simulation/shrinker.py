@@ -35,7 +35,9 @@ def shrink(outcome: RunOutcome, trials: int = TRIALS_MAXIMUM, run: Run | None = 
                 break
             trials -= 1
             breaches = trial(candidate)
+            # Another failure of the smaller scenario would explain nothing about this one.
             if not breaches.held and breaches.breaches[0].kind == kind:
+                # From the start again: the largest steps may succeed now, and each saves many small ones.
                 best, smaller = breaches, True
                 break
     return best
@@ -47,6 +49,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         try:
             candidate = replace(scenario, **changes)
         except MxwireError:
+            # Some fields depend on others, and a step changes only one: such a combination is simply not tried.
             continue
         if candidate != scenario:
             yield candidate
