@@ -207,7 +207,7 @@ static void threads(void)
 
 static void many(void)
 {
-    enum { COUNT = 10000 };
+    enum { COUNT = 2000 };
     static MPI_Request requests[2 * COUNT];
     static int sent[COUNT], received[COUNT];
     int right = (rank + 1) % size, left = (rank + size - 1) % size;

@@ -43,14 +43,14 @@ int main(int count, char **words)
     MPI_Barrier(MPI_COMM_WORLD);
     window[0] = 0;
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int times = 0; times < 20; times++) {
+    for (int times = 0; times < 10; times++) {
         long long one = 1, before;
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
         MPI_Fetch_and_op(&one, &before, MPI_LONG_LONG, 0, 0, MPI_SUM, win);
         MPI_Win_unlock(0, win);
     }
     MPI_Win_lock_all(0, win);
-    for (int times = 0; times < 100; times++) {
+    for (int times = 0; times < 20; times++) {
         long long one = 1, before;
         MPI_Fetch_and_op(&one, &before, MPI_LONG_LONG, 0, 0, MPI_SUM, win);
         MPI_Win_flush(0, win);
@@ -59,7 +59,7 @@ int main(int count, char **words)
     MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
-    require(rank || window[0] == 220 * ranks, "lock");
+    require(rank || window[0] == 50 * ranks, "lock");
     MPI_Win_unlock(rank, win);
     MPI_Win_free(&win);
     MPI_Finalize();

@@ -68,8 +68,10 @@ def test_one_sided_transfers(mpi: Mpi, hosts: Hosts, tmp_path: Path):
     ended(done, "done")
 
 
-@pytest.mark.parametrize(("dialect", "mtu"), [("omx:1500", 1500), ("omx:9000", 9000)])
-def test_other_dialects(mpi: Mpi, program: str, hosts: Hosts, tmp_path: Path, dialect: str, mtu: int):
+def test_another_dialect(mpi: Mpi, program: str, hosts: Hosts, tmp_path: Path):
+    """Each implementation in one of the two others."""
+    mtu = 9000 if mpi.name == "open-mpi-5" else 1500
+    dialect = f"omx:{mtu}"
     for port in hosts.ports:
         port.link("mtu", str(mtu))
     try:
@@ -104,7 +106,7 @@ def test_mpi4py(mpi: Mpi, hosts: Hosts):
     if imported.returncode:
         pytest.skip(f"{mpi.python} has no mpi4py")
     ended(hosts.mpirun(mpi, 2, *forwarded, mpi.python, str(SOURCES / "mpi_messages.py"), **library), "right")
-    done = hosts.mpirun(mpi, 1, *forwarded, mpi.python, str(EXAMPLES / "mpi_pingpong.py"), "--rounds", "5", **library)
+    done = hosts.mpirun(mpi, 1, *forwarded, mpi.python, str(EXAMPLES / "mpi_pingpong.py"), "--rounds", "1", **library)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and lines[0].split()[0] == "bytes" and lines[-1].split()[0] == "4194304", done.stderr
 
