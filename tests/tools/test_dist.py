@@ -1,8 +1,8 @@
 """The files of a release: each wheel in a clean environment, and the same files again when they are built again.
 
 ``make dist`` runs these tests with its own wheels (MXWIRE_DIST is their folder), each with the Python that it is for,
-and packages that uv installs. Otherwise, the pure and the compiled wheel of this Python are built here; the compiled
-one contains what other tests have compiled, with less optimization.
+and packages that uv installs. Otherwise, the compiled wheel of this Python is built here, of what other tests have
+compiled, with less optimization; ``test_wheel.py`` has the pure one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ from tests.tools.environment import ROOT, Environment, build, install
 
 EVERY_TYPE = ROOT / "captures" / "mxoe-every-type.pcap"
 FOLDER = os.environ.get("MXWIRE_DIST")
-WHEELS = sorted(path.name for path in Path(FOLDER).glob("*.whl")) if FOLDER else ["pure", "compiled"]
-MADE_BY: dict[str, dict[str, str]] = {"pure": {}, "compiled": {"MXWIRE_COMPILE": "1", "MXWIRE_OPTIMIZE": LEVEL}}
-"""The variables of the build of each wheel."""
+WHEELS = sorted(path.name for path in Path(FOLDER).glob("*.whl")) if FOLDER else ["compiled"]
 COMMANDS = {
     "table": ["decode", "--to", "frames.parquet", EVERY_TYPE],
     "plot": ["stats", "--plot", "plot.svg", EVERY_TYPE],
@@ -75,9 +73,9 @@ def installed(request, tmp_path_factory) -> Installed:
     if FOLDER:
         wheel = Path(FOLDER, request.param)
         return Installed(wheel, _as_a_tool(wheel, folder))
-    if request.param == "compiled" and compiling.missing():
+    if compiling.missing():
         pytest.skip(compiling.missing())
-    wheel = build("wheel", folder / "dist", **MADE_BY[request.param])
+    wheel = build("wheel", folder / "dist", MXWIRE_COMPILE="1", MXWIRE_OPTIMIZE=LEVEL)
     return Installed(wheel, install(wheel, folder))
 
 

@@ -109,6 +109,7 @@ def test_the_wheel_installs_completions(core, name, shown):
 
 COMMANDS = {
     "help": (0, "plugin", ["--help"]),
+    "version": (0, "(pure Python; cpython 3.", ["--version"]),
     "info": (0, "vm1:0", ["info", EVERY_TYPE]),
     "decode": (0, "BAD_SESSION for pull handle", ["decode", EVERY_TYPE]),
     "diagnose": (1, "no-reverse-connect", ["diagnose", "--json", NO_REVERSE_CONNECT]),
