@@ -11,22 +11,7 @@ from mxwire.protocol import EventKind, Node, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import ConnectRequest
 
-from .world import KEY, REFUSED_CONNECTS, World, address, deliver, frame_to, pattern, statuses
-
-
-@pytest.mark.parametrize("synchronous", [False, True])
-@pytest.mark.parametrize("length", [0, 100, 4096, 4097, 100000])
-@pytest.mark.parametrize("itself", [True, False])
-@pytest.mark.parametrize("expected", [True, False])
-def test_messages_of_the_own_host(length, itself, expected, synchronous):
-    """R-LOC-01, R-LOC-02, R-CON-07: connects and messages of any size, without a frame."""
-    world = World(hosts=1)
-    one = world.open(0)
-    two = one if itself else world.open(0, 2)
-    there = world.connect(one, two, 0)
-    deliver(world.settle, one, there, two, length, expected=expected, synchronous=synchronous)
-    assert not world.log
-    assert world.nodes[0].deadline() is None
+from .world import KEY, World, address, frame_to, pattern, statuses
 
 
 def test_between_two_interfaces():
@@ -41,16 +26,6 @@ def test_between_two_interfaces():
     assert not len(node.transmit(0))
     assert (receive.status, bytes(buffer)) == (Status.SUCCESS, b"abc")
     assert one.session != two.session
-
-
-@pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
-def test_connects_that_fail(number, key, status):
-    """R-LOC-02, R-EP-01, R-EP-04."""
-    world = World(hosts=1)
-    one, _ = world.open(0), world.open(0, 2)
-    request = one.connect(address(0), number, key)
-    world.settle()
-    assert request.status is status
 
 
 def test_the_other_endpoint_closes():
@@ -96,29 +71,6 @@ def test_no_memory_for_a_message_of_the_own_host():
     send = one.send(there, pattern(9000))
     world.settle()
     assert send.status is Status.NO_RESOURCES
-
-
-def test_the_handler_may_consume_it():
-    """R-MAT-06."""
-    world = World(hosts=1)
-    one, two = world.open(0), world.open(0, 2)
-    there = world.connect(one, two, 0)
-    two.handle_unexpected(lambda _message: True)
-    send = one.send(there, pattern(9000))
-    world.settle()
-    assert (send.status, send.transferred) == (Status.MESSAGE_TRUNCATED, 0)
-
-
-def test_the_sender_closes_while_its_message_waits():
-    """R-CLS-02: a receive that takes the message then ends as closed."""
-    world = World(hosts=1)
-    one, two = world.open(0), world.open(0, 2)
-    there = world.connect(one, two, 0)
-    send = one.send(there, pattern(9000), 5)
-    world.settle()
-    one.close()
-    assert send.status is Status.CANCELLED
-    assert two.receive(bytearray(9000), 5).status is Status.REMOTE_ENDPOINT_CLOSED
 
 
 @pytest.mark.parametrize("closed", [False, True])

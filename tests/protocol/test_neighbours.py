@@ -1,4 +1,4 @@
-"""Nodes of several processes on one host: nothing between their endpoints is ever on the wire (R-LOC-02)."""
+"""Endpoints of one host, of one node and of several: nothing between them is ever on the wire (R-LOC-02)."""
 
 from __future__ import annotations
 
@@ -77,22 +77,29 @@ class Machine:
         assert request.status is Status.SUCCESS and request.partner is not None
         return request.partner
 
-    def pair(self) -> tuple[EngineEndpoint, EngineEndpoint, Partner]:
-        one, two = self.open(0, 1), self.open(1, 2)
-        return one, two, self.connect(one, 2)
+    def pair(self, *, itself: bool = False) -> tuple[EngineEndpoint, EngineEndpoint, Partner]:
+        """Endpoints of the first two nodes, or of the only one, the first connected to the second or to itself."""
+        one = self.open(0, 1)
+        two = one if itself else self.open(min(1, len(self.nodes) - 1), 2)
+        return one, two, self.connect(one, two.number)
 
     def lost(self) -> list[Any]:
         return [each.request for each in self.events if each.kind is EventKind.UNDELIVERED]
 
 
-@pytest.mark.parametrize("copies", [1, 2])
+def same_host(path: str) -> Machine:
+    """A host whose endpoints have this path between them."""
+    return Machine(1) if path in ("itself", "own node") else Machine(copies=2 if path == "two copies" else 1)
+
+
+@pytest.mark.parametrize("path", ["itself", "own node", "one copy", "two copies"])
 @pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("expected", [False, True])
 @pytest.mark.parametrize("length", SIZES)
-def test_messages_to_a_neighbour(length, expected, synchronous, copies):
-    """R-LOC-02, R-CON-07, R-SND-06: of any size, complete without an ack, and answered without a connect."""
-    machine = Machine(copies=copies)
-    one, two, there = machine.pair()
+def test_messages_within_a_host(length, expected, synchronous, path):
+    """R-LOC-01, R-LOC-02, R-CON-07, R-SND-06: of any size, complete without an ack, and answered without a connect."""
+    machine = same_host(path)
+    one, two, there = machine.pair(itself=path == "itself")
     receive = deliver(machine.settle, one, there, two, length, expected=expected, synchronous=synchronous)
     assert receive.partner is not None and receive.partner.number == 1
     back = one.receive(bytearray(3), 6)
@@ -160,11 +167,12 @@ def test_one_node_refuses_a_packet_for_a_closed_endpoint():
     assert connect.status is Status.REMOTE_ENDPOINT_CLOSED
 
 
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
-def test_connects_that_fail(number, key, status):
+def test_connects_that_fail(number, key, status, count):
     """R-LOC-02, R-EP-01, R-EP-04."""
-    machine = Machine()
-    one, _ = machine.open(0, 1), machine.open(1, 2)
+    machine = Machine(count)
+    one, _ = machine.open(0, 1), machine.open(count - 1, 2)
     request = one.connect(MINE, number, key)
     waiting = one.send(request.partner, b"too early")
     machine.settle()
@@ -296,10 +304,10 @@ def test_the_remote_endpoint_closes():
     assert statuses(one.send(machine.connect(one, 2), b"")) == [None]
 
 
-@pytest.mark.parametrize("copies", [1, 2])
-def test_the_sender_closes(copies):
+@pytest.mark.parametrize("path", ["own node", "one copy", "two copies"])
+def test_the_sender_closes(path):
     """R-CLS-02: a receive that takes its message then, or is taking it, ends as closed."""
-    machine = Machine(copies=copies)
+    machine = same_host(path)
     one, two, there = machine.pair()
     sends = [one.send(there, pattern(9000), number) for number in (5, 6)]
     machine.settle()
@@ -308,7 +316,7 @@ def test_the_sender_closes(copies):
     machine.settle()
     assert sends[0].status is Status.CANCELLED
     assert two.receive(bytearray(9000), 5).status is Status.REMOTE_ENDPOINT_CLOSED
-    assert taking.status is (Status.SUCCESS if copies == 1 else Status.REMOTE_ENDPOINT_CLOSED)
+    assert taking.status is (Status.REMOTE_ENDPOINT_CLOSED if path == "two copies" else Status.SUCCESS)
 
 
 @pytest.mark.parametrize(
@@ -483,9 +491,10 @@ def test_a_library_that_does_not_work():
     assert [each[0] for each in got[:4]] == [0, 1, 2, 3]
 
 
-def test_the_handler_may_consume_messages():
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_handler_may_consume_messages(count):
     """R-MAT-06."""
-    machine = Machine()
+    machine = Machine(count)
     one, two, there = machine.pair()
     seen: list[Any] = []
     two.handle_unexpected(lambda message: bool(seen.append((message.data, message.length))) or True)
