@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mxwire.protocol import EngineEndpoint, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.wire.packets import Notify
 
 from .world import KEY, World, address, pattern, statuses
 
@@ -42,21 +41,6 @@ def test_a_receive_posted_in_the_handler_takes_the_message(length, one_by_one, d
     assert statuses(*sends, *receives) == [Status.SUCCESS] * 6
     assert [bytes(each) for each in buffers] == [pattern(length, number) for number in range(3)]
     assert two.matching.unexpected == two.matching.posted == 0
-
-
-@both_times
-@pytest.mark.parametrize("synchronous", [False, True])
-@pytest.mark.parametrize("length", LENGTHS)
-def test_the_same_from_the_own_host(length, synchronous, deferred):
-    """R-LOC-02: also from the endpoint itself, which needs no connect."""
-    world = World(hosts=1, deferred=deferred)
-    one = world.open(0)
-    receives = []
-    one.handle_unexpected(lambda message: receives.append(one.receive(None, message.match_info)))
-    send = one.send(one.own_partner(), pattern(length), 5, synchronous=synchronous)
-    world.settle()
-    assert statuses(send, *receives) == [Status.SUCCESS] * 2
-    assert receives[0].buffer == pattern(length)
 
 
 @both_times
@@ -146,24 +130,6 @@ def test_a_claim_ends_with_its_partner_or_its_endpoint(ending, deferred):
         two.close()
     assert len(claims) == 1 and claims[0].status in (Status.CANCELLED, Status.SUCCESS)
     assert two.matching.claimant is None
-
-
-@both_times
-@pytest.mark.parametrize("length", LENGTHS)
-def test_a_consumed_message_takes_no_receive(length, deferred):
-    """FINISHED ends the message; the receive that the handler has posted waits for another."""
-    world = World(deferred=deferred)
-    one, two, there, _ = world.pair()
-    receives = []
-    two.handle_unexpected(lambda message: bool(receives.append(two.receive(None, 0, 0))) or True)
-    one.send(there, pattern(length), 1)
-    world.settle()
-    two.handle_unexpected(None)
-    assert [each.done for each in receives] == [False]
-    assert [each.total_length for each in world.sent(Notify)] == ([0] if length > 32768 else [])
-    one.send(there, b"next", 2)
-    world.settle()
-    assert receives[0].buffer == b"next"
 
 
 @both_times

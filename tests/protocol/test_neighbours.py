@@ -147,26 +147,6 @@ def test_a_disconnect_ends_sends_that_are_not_received(copies, separate):
     assert statuses(send, receive) == [Status.SUCCESS] * 2 and receive.memory.copy() == pattern(10_000)
 
 
-def test_one_node_refuses_a_packet_for_a_closed_endpoint():
-    """R-NAK-02: all nodes of a host receive it, and only the one that answers for the interface may refuse it."""
-    paths: list[SimulatedPath] = []
-    nodes = []
-    for each in [SimulatedPath(paths) for _ in range(3)]:
-        each.node = Node(MINE, "shared", rng=Random(len(nodes)), path=each, sharing=each, peers={address(1): "far:0"})
-        nodes.append(each.node)
-    far = Node(address(1), "far", rng=Random(9), peers={MINE: "shared:0"})
-    connect = far.open_endpoint(0, KEY).connect(MINE, 7, KEY)
-    frames = far.transmit(SECOND)
-    answers = []
-    for node in nodes:
-        node.receive(frames, SECOND)
-        answers += [batch for batch in [node.transmit(SECOND)] if len(batch)]
-    assert len(answers) == 1 and len(answers[0]) == 1
-    far.receive(answers[0], SECOND)
-    far.transmit(SECOND)
-    assert connect.status is Status.REMOTE_ENDPOINT_CLOSED
-
-
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
 def test_connects_that_fail(number, key, status, count):
@@ -271,19 +251,6 @@ def test_the_rest_of_a_long_message_is_read_if_its_sender_does_not_run(monkeypat
         assert send.status is Status.SUCCESS
     # The first one arrives as a whole, of the second as much as the channel holds.
     assert rests == [3 * DATA_MAXIMUM, DATA_MAXIMUM, DATA_MAXIMUM]
-
-
-@pytest.mark.parametrize("copies", [1, 2])
-def test_segments_on_both_sides(copies):
-    """R-SND-07, R-MSC-03."""
-    machine = Machine(copies=copies)
-    one, two, there = machine.pair()
-    data = pattern(100_000)
-    buffers = [bytearray(30_001), bytearray(0), bytearray(69_999)]
-    receive = two.receive(buffers)
-    one.send(there, [data[:1], data[1:50_000], b"", data[50_000:]])
-    machine.settle()
-    assert receive.status is Status.SUCCESS and b"".join(buffers) == data
 
 
 def test_the_remote_endpoint_closes():
@@ -502,39 +469,6 @@ def test_the_handler_may_consume_messages(count):
     machine.settle()
     assert seen == [(pattern(3), 3), (None, 9000)]
     assert (sends[1].status, sends[1].transferred) == (Status.MESSAGE_TRUNCATED, 0)
-
-
-def test_four_nodes_all_to_all():
-    """R-LOC-02, R-ORD-01: each with each, at the same time."""
-    machine = Machine(4, size=1 << 16)
-    endpoints = [machine.open(place, place) for place in range(4)]
-    partners = {(a, b): machine.connect(endpoints[a], b) for a in range(4) for b in range(4)}
-    sends, receives = [], []
-    for (a, _), there in partners.items():
-        for turn, length in enumerate((0, 100, 4096, 70_000)):
-            sends.append(endpoints[a].send(there, pattern(length, a), a << 8 | turn))
-    for a, b in partners:
-        for turn, length in enumerate((0, 100, 4096, 70_000)):
-            buffer = bytearray(length)
-            receives.append((endpoints[b].receive(buffer, a << 8 | turn), buffer, pattern(length, a)))
-    machine.settle()
-    assert statuses(*sends) == [Status.SUCCESS] * len(sends)
-    for receive, buffer, expected in receives:
-        assert receive.status is Status.SUCCESS and bytes(buffer) == expected
-
-
-def test_the_wire_and_a_neighbour_at_the_same_time():
-    """R-LOC-02: messages of other hosts arrive beside those of neighbours."""
-    machine = Machine()
-    machine.nodes[0].add_peer(address(1), "far:0")
-    one, two, there = machine.pair()
-    receive = two.receive(bytearray(1))
-    request = one.connect(address(1), 7, KEY)
-    one.send(there, b"x")
-    while machine.step():
-        pass
-    assert receive.status is Status.SUCCESS and request.status is None
-    assert {batch.frame(0)[:6] for batch in machine.log} == {address(1)}
 
 
 HEADS = st.tuples(
