@@ -46,6 +46,7 @@ class LibraryChannel(LinkFrameChannel):
         self._layers: list[ModelLayer] = []
         self._inlets: dict[int, AdapterInlet] = {}
         """Frames at the adapter of each process, by its port number."""
+        self._processes: list[tuple[ModelLayer, AdapterInlet]] = []
         self.ports: list[ModelPort[Any]] = []
         """The places at which this side receives."""
         self._queued: list[bytes] = []
@@ -55,8 +56,9 @@ class LibraryChannel(LinkFrameChannel):
         layer = self._layer_class(self._model)(node, number, nodes, self._payload)
         layer.order.resend = _RESEND_NS
         self._layers.append(layer)
-        self._inlets[number] = AdapterInlet()
-        self._inlets[number].attach(layer)
+        inlet = self._inlets[number] = AdapterInlet()
+        inlet.attach(layer)
+        self._processes.append((layer, inlet))
         return layer
 
     def _layer_class(self, model: Model) -> type[ModelLayer]:
@@ -97,17 +99,16 @@ class LibraryChannel(LinkFrameChannel):
         if self._polls:
             found = link.receive_few()
         else:
-            due = [at for layer in self._layers if (at := layer.deadline()) is not None]
-            found = link.receive(max(min(nap, (min(due) - self.clock()) / 1e9), 0) if due else nap)
+            due = min((at for layer in self._layers if (at := layer.deadline()) is not None), default=None)
+            found = link.receive(nap if due is None else max(min(nap, (due - self.clock()) / 1e9), 0))
         now = self.clock()
         # Frames that are kept must not lie in the ring, which the next call reuses.
         frames = found if isinstance(found, list) else [found.frame(place) for place in range(len(found))]
         for frame in frames:
             self._arrive(memoryview(frame)[HEADER_SIZE:], now)
-        for inlet in self._inlets.values():
+        for layer, inlet in self._processes:
             if inlet.stopped_at is not None:
                 inlet.advance(now)
-        for layer in self._layers:
             layer.now = now
             deadline = layer.deadline()
             if deadline is not None and deadline <= now:
@@ -180,7 +181,10 @@ class ModelChannel(LibraryChannel):
             port.start()
             self.until(port.started)
         port.send(self.data[:size] if data is None else data)
-        self.until(port.sent)
+        if port.sent():
+            self._flush()
+        else:
+            self.until(port.sent)
 
     def receive(self, size: int) -> None:
         """Wait for the next message."""
