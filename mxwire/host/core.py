@@ -118,6 +118,9 @@ class Core:
         """Called after each step that may have changed something."""
         self.observers: list[Callable[[FrameBatch, bool], None]] = []
         """Called with each batch received, and (with True) each batch about to be sent; must not keep a batch."""
+        self.samplers: list[Callable[[FrameBatch | list[bytes], bool], None]] = []
+        """Like ``observers``, but for single frames called with a list, so that the host need not make a batch of
+        them."""
         self.now = clock()
         """Time of the last step."""
         self.active = self.now
@@ -165,13 +168,12 @@ class Core:
                         if not found:
                             continue
                         received, self._due_known = True, False
+                        if self.observers or self.samplers:
+                            self._show(found, False)
                         if isinstance(found, list):
                             self.node.receive_few(found, now, each.number)
-                            continue
-                        # A copy, because an observer may close itself.
-                        for observe in tuple(self.observers):
-                            observe(found, False)
-                        self.node.receive(found, now, each.number)
+                        else:
+                            self.node.receive(found, now, each.number)
                 # Computing a deadline takes as long as several polls, so it may wait for the last one.
                 if received or ((left == 1 or self._due_known) and self._overdue()):
                     self.active = now
@@ -195,6 +197,9 @@ class Core:
                             if not isinstance(frames, list):
                                 self._show_and_send(each.link, frames)
                             elif frames and send_few is not None:
+                                if self.samplers:
+                                    # Not by a loop: compiled code refuses a gathered frame as an item.
+                                    self._show(list(map(bytes, frames)), True)
                                 send_few(frames)
                             if not (frames and each.outgoing.frames):
                                 break
@@ -321,10 +326,17 @@ class Core:
             self._due, self._due_known = self.node.deadline(), True
         return self._due is not None and self._due <= self.now
 
+    def _show(self, frames: FrameBatch | list[bytes], sent: bool) -> None:
+        # Copies, because an observer may close itself.
+        if isinstance(frames, FrameBatch):
+            for observe in tuple(self.observers):
+                observe(frames, sent)
+        for sample in tuple(self.samplers):
+            sample(frames, sent)
+
     def _show_and_send(self, link: Link, batch: FrameBatch) -> None:
         if len(batch):
-            for observe in tuple(self.observers):
-                observe(batch, True)
+            self._show(batch, True)
             link.send(batch)
 
     def _notify(self) -> bool:
@@ -363,17 +375,18 @@ class Core:
 class FrameObserver:
     """Calls ``observe`` with all frames that a host receives or (``sent``) is about to send, until it is closed.
 
-    ``observe`` must not keep the batch.
+    ``observe`` must not keep the batch. With ``single`` it is one of the ``samplers`` of the core.
     """
 
-    def __init__(self, core: Core, observe: Callable[[FrameBatch, bool], None]) -> None:
+    def __init__(self, core: Core, observe: Callable[[Any, bool], None], *, single: bool = False) -> None:
         self._core = core
         self._observe = observe
+        self._among: list[Any] = core.samplers if single else core.observers
         with core.section:
-            core.observers.append(observe)
+            self._among.append(observe)
 
     def close(self) -> None:
         """Stop observing; closing again does nothing."""
         with self._core.section:
-            if self._observe in self._core.observers:
-                self._core.observers.remove(self._observe)
+            if self._observe in self._among:
+                self._among.remove(self._observe)

@@ -53,6 +53,7 @@ class PeerObserver(FrameObserver):
     """Keeps the frames that a host receives and sends, up to ``ENOUGH``, for evidence about its peers.
 
     They are decoded together when evidence is requested: frame by frame this takes longer than a whole round trip.
+    Single frames are taken as such, since a batch of one takes as long as its message.
     """
 
     def __init__(self, core: Core) -> None:
@@ -67,21 +68,23 @@ class PeerObserver(FrameObserver):
         self.long_sent: defaultdict[bytes, int] = defaultdict(int)
         """Number of frames longer than ``SHORT`` sent."""
         self._longest: dict[bytes, int] = {}
-        super().__init__(core, self._count)
+        super().__init__(core, self._count, single=True)
 
-    def _count(self, batch: FrameBatch, sent: bool) -> None:
-        self._left -= len(batch)
+    def _count(self, frames: FrameBatch | list[bytes], sent: bool) -> None:
+        self._left -= len(frames)
         place = DESTINATION.start if sent else SOURCE.start
-        for start, length in zip(batch.offset.tolist(), batch.length.tolist(), strict=True):
-            other = batch.buffer[start + place : start + place + ADDRESS_SIZE].tobytes()
+        for frame in frames:
+            length = len(frame)
+            if sent and length <= SHORT:
+                continue
+            other = frame[place : place + ADDRESS_SIZE]
             if not sent:
-                self._kept.append(batch.buffer[start : start + length].tobytes())
+                self._kept.append(frame)
                 self.received[other] += 1
                 self._longest[other] = max(self._longest.get(other, 0), length)
             if length > SHORT:
                 (self.long_sent if sent else self.long_received)[other] += 1
         if self._left <= 0:
-            # An observed host passes all frames in batches, which takes longer for single ones.
             self.close()
 
     def query(self, peer: Peer) -> None:
