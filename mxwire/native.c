@@ -793,16 +793,17 @@ is_flat(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t give
     return PyBool_FromLong(flat);
 }
 
-/* Copy data to an offset in writable memory, which has room for it. */
+/* Copy a part of data to an offset in writable memory, which has room for it. */
 static PyObject *
 store_data(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
 {
-    if (given != 3) {
-        PyErr_SetString(PyExc_TypeError, "store takes memory, an offset and data");
+    if (given != 5) {
+        PyErr_SetString(PyExc_TypeError, "store takes memory, an offset, data, a start and a size");
         return NULL;
     }
-    Py_ssize_t offset = PyLong_AsSsize_t(arguments[1]);
-    if (offset == -1 && PyErr_Occurred())
+    Py_ssize_t offset = PyLong_AsSsize_t(arguments[1]), start = PyLong_AsSsize_t(arguments[3]);
+    Py_ssize_t size = PyLong_AsSsize_t(arguments[4]);
+    if (PyErr_Occurred())
         return NULL;
     Py_buffer memory, data;
     if (PyObject_GetBuffer(arguments[0], &memory, PyBUF_WRITABLE) < 0)
@@ -811,11 +812,11 @@ store_data(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t g
         PyBuffer_Release(&memory);
         return NULL;
     }
-    int fits = offset >= 0 && offset <= memory.len && data.len <= memory.len - offset;
+    int fits = offset >= 0 && size >= 0 && size <= memory.len - offset && start >= 0 && size <= data.len - start;
     if (fits)
-        memmove((char *)memory.buf + offset, data.buf, (size_t)data.len);
+        memmove((char *)memory.buf + offset, (char *)data.buf + start, (size_t)size);
     else
-        PyErr_SetString(PyExc_ValueError, "the memory has no room for the data");
+        PyErr_SetString(PyExc_ValueError, "the memory has no room for the data, or the data is shorter");
     PyBuffer_Release(&memory);
     PyBuffer_Release(&data);
     if (!fits)

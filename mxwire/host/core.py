@@ -32,7 +32,7 @@ from mxwire.frames import FrameBatch
 from mxwire.host.collection import HostExemption
 from mxwire.host.errors import HostClosedError
 from mxwire.host.readiness import Readiness
-from mxwire.host.requests import Pending, Waiter
+from mxwire.host.requests import HostRequest, Pending, Waiter
 from mxwire.host.section import ExclusiveSection
 from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
@@ -246,7 +246,8 @@ class Core:
     def check(self, pending: Pending[Any]) -> bool:
         """Return whether a wait is over, after transmitting any frames that the check has queued."""
         done = pending.ready()
-        if not done and self.node.eager():
+        # The check of a request queues nothing.
+        if not done and not isinstance(pending, HostRequest) and self.node.eager():
             self.transmit()
             done = pending.ready()
         return done

@@ -305,7 +305,9 @@ class HostReceive(HostRequest[Message]):
                 Status.NO_RESOURCES, f"there is no memory for a message of {posted.length} bytes: it was dropped", self
             )
         # A receive that was cancelled before its match has no memory.
-        memory = self._view or posted.buffer or _NO_MEMORY
+        memory: bytearray | memoryview | None = posted.buffer if self._view is None else self._view
+        if memory is None:
+            memory = _NO_MEMORY
         if len(memory) != posted.transferred:
             memory = memoryview(memory)[: posted.transferred]
         return Message(memory, posted.match_info, posted.partner, posted.length, posted.status)

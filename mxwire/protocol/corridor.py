@@ -36,18 +36,44 @@ class Arrival:
         """``lib_piggyack``, if the packet has a sequence number."""
 
 
-# mypyc keeps one freed object per class, so that single frames, as in a ping-pong, allocate none.
-@mypyc_attr(free_list_len=1)
-class EagerArrival(Arrival):
-    """A TINY or SMALL, with its message instead of a frame object, because creating the object would take longer than
-    all checks."""
+class DataArrival(Arrival):
+    """A packet with data of a message, without a frame object, because creating the object would take longer than all
+    checks."""
 
-    __slots__ = ("data", "match_info")
+    __slots__ = ("match_info", "packet", "size", "start")
 
-    def __init__(self, peer: Peer, endpoint: int, sequence: int, piggyback: int, match_info: int, data: bytes) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        endpoint: int,
+        sequence: int,
+        piggyback: int,
+        match_info: int,
+        packet: bytes,
+        start: int,
+        size: int,
+    ) -> None:
         super().__init__(peer, None, endpoint, sequence, piggyback)
         self.match_info = match_info
-        self.data = data
+        self.packet = packet
+        """The frame, of which the data is a part, so that it is copied only once: into the memory of a receive."""
+        self.start = start
+        """Offset of the data in ``packet``, in bytes."""
+        self.size = size
+        """Bytes of the data."""
+
+    @property
+    def data(self) -> bytes:
+        """A copy of the data."""
+        return self.packet[self.start : self.start + self.size]
+
+
+# mypyc keeps one freed object per class, so that single frames, as in a ping-pong, allocate none.
+@mypyc_attr(free_list_len=1)
+class EagerArrival(DataArrival):
+    """A TINY or SMALL."""
+
+    __slots__ = ()
 
 
 @mypyc_attr(free_list_len=1)
@@ -63,10 +89,10 @@ class LibackArrival(Arrival):
 
 
 @mypyc_attr(free_list_len=1)
-class Fragment(Arrival):
-    """A MEDIUM fragment with its data; like an :class:`EagerArrival` it has no frame object."""
+class Fragment(DataArrival):
+    """A MEDIUM fragment."""
 
-    __slots__ = ("data", "length", "match_info", "number", "pipeline")
+    __slots__ = ("length", "number", "pipeline")
 
     def __init__(
         self,
@@ -78,22 +104,22 @@ class Fragment(Arrival):
         length: int,
         pipeline: int | None,
         number: int,
-        data: bytes,
+        packet: bytes,
+        start: int,
+        size: int,
     ) -> None:
-        super().__init__(peer, None, endpoint, sequence, piggyback)
-        self.match_info = match_info
+        super().__init__(peer, endpoint, sequence, piggyback, match_info, packet, start, size)
         self.length = length
         """Length of the whole message in bytes."""
         self.pipeline = pipeline
         """``frag_pipeline``; None if the format has no such field."""
         self.number = number
         """``frag_seqnum``."""
-        self.data = data
 
     @property
     def whole(self) -> bool:
         """True if the fragment is its message, as a SMALL is."""
-        return self.number == 0 and len(self.data) == self.length
+        return self.number == 0 and self.size == self.length
 
 
 @mypyc_attr(free_list_len=1)
@@ -162,6 +188,8 @@ def fragment_of(peer: Peer, frame: Medium) -> Fragment:
         frame.frag_pipeline,
         frame.frag_seqnum,
         frame.data,
+        0,
+        len(frame.data),
     )
 
 

@@ -251,7 +251,7 @@ class Node:
 
     def receive_few(self, frames: list[bytes], now: int, interface: int = 0) -> None:
         """Take a few single frames, at most ``SLICE``, with the same effect as in a batch; this is faster."""
-        board = self._board(interface)
+        board = self.interfaces[interface]
         board.take_few(frames, now)
         if self._raw.frames:
             self._hear_announcements(now)
@@ -277,7 +277,7 @@ class Node:
 
         Raises exceptions of unexpected handlers; the next call then returns the frames.
         """
-        frames = self.transmit_few(now, interface, limit=0)
+        frames = self.transmit_few(now, self._board(interface).number, limit=0)
         return frames if isinstance(frames, FrameBatch) else NO_FRAMES
 
     def transmit_few(
@@ -287,7 +287,7 @@ class Node:
 
         A list is faster. Unless ``timely``, timers are not run: only the work announced by :meth:`eager` is done.
         """
-        outgoing = self._board(interface).outgoing
+        outgoing = self.interfaces[interface].outgoing
         if timely:
             for board in self.interfaces:
                 board.timers.expire(now)

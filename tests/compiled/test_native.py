@@ -6,6 +6,7 @@ import array
 import mmap
 import socket
 import struct
+import sys
 import threading
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
@@ -465,19 +466,28 @@ def stored(store, memory, *arguments):
 
 
 @given(
-    room=st.integers(0, 40), offset=st.integers(0, 45), data=st.binary(min_size=1, max_size=40), read_only=st.booleans()
+    room=st.integers(0, 40),
+    offset=st.integers(0, 45),
+    data=st.binary(min_size=1, max_size=40),
+    start=st.integers(0, 39),
+    size=st.integers(0, 39),
+    read_only=st.booleans(),
 )
-def test_data_stored_in_memory(native, room, offset, data, read_only):
+def test_data_stored_in_memory(native, room, offset, data, start, size, read_only):
+    start %= len(data)
+    size = 1 + size % (len(data) - start)
     found = []
     for store in (native.store, _assign_slice):
         memory = memoryview(bytearray(range(room)))
-        found.append(stored(store, memory.toreadonly() if read_only else memory, offset, data))
+        found.append(stored(store, memory.toreadonly() if read_only else memory, offset, data, start, size))
     assert found[0] == found[1]
-    for wrong in ((), (bytearray(2), 0), (bytearray(2), "0", b""), (bytearray(2), 0, "text"), ("text", 0, b"")):
+    room = bytearray(2)
+    for wrong in ((), (room, 0, b""), (room, "0", b"", 0, 0), (room, 0, "text", 0, 0), ("text", 0, b"", 0, 0)):
         with pytest.raises((TypeError, BufferError)):
             native.store(*wrong)
-    with pytest.raises(ValueError, match="no room"):
-        native.store(bytearray(2), -1, b"1")
+    for places in ((-1, 0, 1), (0, -1, 1), (0, 0, -1), (0, 0, 3), (0, 2, 1), (3, 0, 0), (sys.maxsize, 0, sys.maxsize)):
+        with pytest.raises(ValueError, match="no room"):
+            native.store(room, places[0], b"1", *places[1:])
 
 
 def test_the_address_of_a_buffer(native):

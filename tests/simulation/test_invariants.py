@@ -75,8 +75,8 @@ def receives_take_the_newest_message(patch):
 
 @breaks("content")
 def the_first_byte_is_lost(patch):
-    def put(original: Any, memory: Segments, offset: int, data: Any) -> int:
-        changed = bytearray(data)
+    def put(original: Any, memory: Segments, offset: int, data: Any, start: int = 0, size: int | None = None) -> int:
+        changed = bytearray(data[start:][:size])
         changed[:1] = bytes(each ^ 1 for each in changed[:1])
         return original(memory, offset, changed)
 
@@ -85,8 +85,8 @@ def the_first_byte_is_lost(patch):
 
 @breaks("memory")
 def one_byte_too_many_is_written(patch):
-    def put(original: Any, memory: Segments, offset: int, data: Any) -> int:
-        return original(memory, offset, bytes(data) + b"!")
+    def put(original: Any, memory: Segments, offset: int, data: Any, start: int = 0, size: int | None = None) -> int:
+        return original(memory, offset, bytes(data[start:][:size]) + b"!")
 
     wrap(patch, Segments, "put", put)
 

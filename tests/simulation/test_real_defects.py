@@ -109,8 +109,8 @@ def test_only_a_pull_of_an_earlier_opening_excuses_other_bytes(monkeypatch: pyte
 def test_other_bytes_without_such_a_pull_are_a_breach(changes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     original = Segments.put
 
-    def damaged(memory: Segments, offset: int, data: Any) -> int:
-        return original(memory, offset, bytes(each ^ 1 for each in bytes(data)))
+    def damaged(memory: Segments, offset: int, data: Any, start: int = 0, size: int | None = None) -> int:
+        return original(memory, offset, bytes(each ^ 1 for each in bytes(data[start:][:size])))
 
     monkeypatch.setattr(Segments, "put", damaged)
     outcome = run(Scenario(3, profiles=(AS_FOUND,), messages=40, **changes))

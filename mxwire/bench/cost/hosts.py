@@ -27,7 +27,7 @@ from mxwire.bench.cost.wires import WirePort
 from mxwire.bench.imb.communicator import Buffer, flat
 from mxwire.ethernet import DESTINATION
 from mxwire.protocol import EngineEndpoint, Node, Partner, Profile
-from mxwire.protocol.corridor import EagerArrival, Fragment, LocalMessage
+from mxwire.protocol.corridor import DataArrival, LocalMessage
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.simulation.schedule import Schedule
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
@@ -143,8 +143,8 @@ class EndpointRank(ModelRank):
         costs, ring = self.costs, self.endpoint.card.ring
         cost = costs.event * (len(ring.received) + len(ring.ended))
         for event in ring.received:
-            if isinstance(event, (EagerArrival, Fragment)):
-                cost += len(event.data) * costs.copy_warm
+            if isinstance(event, DataArrival):
+                cost += event.size * costs.copy_warm
             elif type(event) is LocalMessage:
                 copies = 2 if event.source.buffered else 1
                 cost += costs.system_call + event.source.length * costs.local_copy * copies

@@ -107,14 +107,13 @@ class RemoteSegments(Segments):
             done += size
         out[done:] = 0
 
-    def put(self, offset: int, data: Bytes | bytes | memoryview) -> int:
-        """Store ``data`` at ``offset``, truncated at the end of the memory; return the number of bytes stored."""
-        room = min(len(data), max(0, self.length - offset))
-        done = 0
-        for place, size in self._ranges(offset, room):
-            if not self._memory.write(place, [data[done : done + size]]):
+    def put(self, offset: int, data: Bytes | bytes | memoryview, start: int = 0, size: int = -1) -> int:
+        """Store data as :meth:`Segments.put` does."""
+        room = min(len(data) if size < 0 else size, max(0, self.length - offset))
+        for place, count in self._ranges(offset, room):
+            if not self._memory.write(place, [data[start : start + count]]):
                 self.failed = True
-            done += size
+            start += count
         return room
 
     @property

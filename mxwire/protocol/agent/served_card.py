@@ -79,13 +79,13 @@ def arrival_of(peer: Peer, head: AgentHead, data: bytes | memoryview, codec: Cod
         raise InvalidRecordError("an arrival that no frame can be")
     sequence, piggyback = head.number >> 16 & 0xFFFF, head.number & 0xFFFF
     if kind == _EAGER:
-        return EagerArrival(peer, number, sequence, piggyback, head.match_info, bytes(data))
+        return EagerArrival(peer, number, sequence, piggyback, head.match_info, bytes(data), 0, len(data))
     if kind == _LIBACK:
         return LibackArrival(peer, number, sequence, head.extra)
     if kind == _FRAGMENT:
         pipeline = head.mask - 1 if head.mask else None
-        info, length, place = head.match_info, head.length, head.extra
-        return Fragment(peer, number, sequence, piggyback, info, length, pipeline, place, bytes(data))
+        info, length, place, size = head.match_info, head.length, head.extra, len(data)
+        return Fragment(peer, number, sequence, piggyback, info, length, pipeline, place, bytes(data), 0, size)
     if kind == _RNDV:
         info, length, offset = head.match_info, head.length, head.extra
         return RndvArrival(peer, number, sequence, piggyback, info, length, region, use, offset)

@@ -389,13 +389,14 @@ class HostInterface(TransferPort):
                 return False
             arrival = LibackArrival(known.peer, known.sender, sequence, count)
         elif reader is self._medium_reader:
-            fragment: tuple[int, int, int, int, int, int, int] = reader.read(frame)
-            whole, both, info, session, size, number, pipeline = fragment
+            fragment: tuple[int, int, int, int, int] = reader.read(frame)
+            whole, both, info, session, place = fragment
+            size, number, shift = place >> 16, place >> 8 & 0xFF, place & 0xFF if self._pipelined else None
             if size > reader.maximum or size > len(frame) - end or session != endpoint.session:
                 return False
-            data: bytes = frame[end : end + size]
-            shift = pipeline if self._pipelined else None
-            arrival = Fragment(known.peer, known.sender, both >> 16, both & 0xFFFF, info, whole, shift, number, data)
+            arrival = Fragment(
+                known.peer, known.sender, both >> 16, both & 0xFFFF, info, whole, shift, number, frame, end, size
+            )
         elif reader is self._rndv_reader:
             rndv: Any = reader.read(frame)
             if rndv[0] < RNDV_LENGTH or rndv[5] != endpoint.session:
@@ -414,8 +415,9 @@ class HostInterface(TransferPort):
             length = first >> 48
             if length > reader.maximum or length > len(frame) - end or session != endpoint.session:
                 return False
-            data = frame[end : end + length]
-            arrival = EagerArrival(known.peer, known.sender, (first >> 16) & 0xFFFF, first & 0xFFFF, info, data)
+            arrival = EagerArrival(
+                known.peer, known.sender, (first >> 16) & 0xFFFF, first & 0xFFFF, info, frame, end, length
+            )
         # The caller then checks the frame from scratch, and counts the drop.
         if not endpoint.ring.push(arrival):
             return False

@@ -31,9 +31,9 @@ _EAGER_FIELDS: Final = ("length", "checksum", "lib_seqnum", "lib_piggyack", "mat
 EAGER_NUMBERS: Final = "QQI"
 """These fields as three integers, because creating an integer object takes as long as packing it: the first consists of
 length, checksum, sequence number and piggyback (16 bits each), the second is the match information."""
-_FRAGMENT_NUMBERS: Final = "IQIHBB"
+_FRAGMENT_NUMBERS: Final = "IQII"
 """The fields of a MEDIUM behind its length, in the same manner: sequence number and piggyback; match information;
-session; ``frag_length``, ``frag_seqnum`` and ``frag_pipeline``, which is 0 in a format without it."""
+session; ``frag_length`` (16 bits), ``frag_seqnum`` and ``frag_pipeline``, which is 0 in a format without it."""
 _LIBACK_FIELDS: Final = ("liback.lib_seqnum", "liback.session_id", "liback.acknum", "liback.send_seq")
 _LIBACK_NUMBERS: Final = "HIIH"
 _FIRST: Final = np.zeros(1, np.int64)

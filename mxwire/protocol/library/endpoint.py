@@ -71,7 +71,7 @@ from mxwire.protocol.library.outbound import (
     BufferedSend,
     EagerDelivery,
     LargeSend,
-    MediumPacket,
+    MediumDelivery,
     RndvPacket,
     fragment_length,
     fragment_pipeline,
@@ -499,8 +499,9 @@ class EngineEndpoint(ProgressEndpoint):
             request = BufferedSend(self, partner, match_info, len(data))
         if len(data) <= SMALL_MAXIMUM:
             return self._enqueue(partner, EagerDelivery(partner, match_info, data, request, maximum), request)
-        packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
-        return self._enqueue(partner, Delivery(partner, packet, request, maximum), request)
+        fragment, pipeline = self._fragment, self._pipeline
+        medium = MediumDelivery(partner, match_info, data, request, maximum, fragment, pipeline)
+        return self._enqueue(partner, medium, request)
 
     def _enqueue(self, partner: Partner, delivery: Delivery, request: BufferedSend | LargeSend) -> Send:
         if partner.fwd is None and not self.connects_to(partner):
@@ -629,7 +630,9 @@ class EngineEndpoint(ProgressEndpoint):
         return self.resend_maximum if maximum is None else checked_integer("resend maximum", maximum, RESEND_MAXIMUM)
 
     def _checked_match(self, value: SupportsIndex, mask: SupportsIndex) -> tuple[int, int]:
-        # The usual arguments pass without calls, since every receive is checked.
+        # The usual arguments pass without calls, since every receive is checked: any message, or one with this info.
+        if type(value) is int and type(mask) is int and not (mask or value):
+            return 0, 0
         if type(value) is int and value >= 0 and mask == ALL_BITS and value <= ALL_BITS:
             return value, ALL_BITS
         if type(value) is not int or type(mask) is not int or (value | mask) >> 64:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol.arguments import Segments
-from mxwire.protocol.corridor import Arrival, EagerArrival, Fragment, NotifyArrival, RndvArrival, match_info_of
+from mxwire.protocol.corridor import Arrival, DataArrival, Fragment, NotifyArrival, RndvArrival, match_info_of
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.matching import Keepable
 from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
@@ -215,8 +215,9 @@ class Window:
 
 def _size(arrival: Any) -> int:
     """Bytes of memory that an early packet occupies."""
-    carrier = arrival if isinstance(arrival, (EagerArrival, Fragment)) else arrival.frame
-    return _PACKET_SIZE + len(getattr(carrier, "data", b""))
+    if isinstance(arrival, DataArrival):
+        return _PACKET_SIZE + int(arrival.size)
+    return _PACKET_SIZE + len(getattr(arrival.frame, "data", b""))
 
 
 def _is_duplicate(arrival: Arrival, kept: list[Arrival]) -> bool:
@@ -234,13 +235,10 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
 
     Each type may have any length that its format allows (R-SND-02).
     """
-    data: bytes
-    if isinstance(arrival, EagerArrival):
-        info, data = arrival.match_info, arrival.data
-    elif isinstance(arrival, Fragment):
-        if not arrival.whole:
+    if isinstance(arrival, DataArrival):
+        if isinstance(arrival, Fragment) and not arrival.whole:
             return _handle_medium(partner, arrival)
-        info, data = arrival.match_info, arrival.data
+        info, packet, start, size = arrival.match_info, arrival.packet, arrival.start, arrival.size
     elif isinstance(arrival, RndvArrival):
         return _handle_rendezvous(partner, arrival)
     elif isinstance(arrival, NotifyArrival):
@@ -251,11 +249,11 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
         return True
     else:
         frame: Any = arrival.frame
-        info, data = match_info_of(frame), frame.data
+        info, packet, start, size = match_info_of(frame), frame.data, 0, len(frame.data)
     receive = partner.endpoint.matching.arrive(info)
     if receive is None:
-        return take_unmatched(Unexpected(partner, info, len(data), data=data))
-    receive.take_message(partner, info, data)
+        return take_unmatched(Unexpected(partner, info, size, data=packet[start : start + size]))
+    receive.take_message(partner, info, packet, start, size)
     return True
 
 
@@ -289,7 +287,7 @@ def _handle_medium(partner: Partner, arrival: Fragment) -> bool:
         message = Unexpected(partner, info, arrival.length, reassembly=reassembly)
         if endpoint.matching.handler is not None:
             # A fragment other than the first one may also carry the whole message.
-            message.data = arrival.data if len(arrival.data) == arrival.length else None
+            message.data = arrival.data if arrival.size == arrival.length else None
         if not take_unmatched(message):
             return False
         if message.waiting and not endpoint.matching.offered:
@@ -390,6 +388,9 @@ REASSEMBLY: Final = TransitionTable(
 )
 
 
+_FURTHER: Final = REASSEMBLY.row(ReassemblyState.INCOMPLETE, ReassemblyEvent.FRAGMENT)
+
+
 class Reassembly(StateMachine):
     """One MEDIUM that is being received."""
 
@@ -417,20 +418,22 @@ class Reassembly(StateMachine):
     def add(self, arrival: Fragment) -> None:
         """Take one fragment; any number and any length are valid, even no bytes (R-MEA-13). Duplicates are dropped
         (R-MED-03)."""
-        number, data = arrival.number, arrival.data
+        number = arrival.number
         bit = 1 << number
         if self._seen & bit:
             return
         self._seen |= bit
-        self._received += len(data)
+        self._received += arrival.size
         offset = self._offset(arrival.pipeline, number)
         if self.memory is not None:
-            self.memory.put(offset, data)
+            self.memory.put(offset, arrival.packet, arrival.start, arrival.size)
         elif self._received <= self.length:
             # More bytes are never complete.
-            self._kept.append((offset, data))
-        last = self._received == self.length
-        self.fire(ReassemblyEvent.LAST_FRAGMENT if last else ReassemblyEvent.FRAGMENT)
+            self._kept.append((offset, arrival.data))
+        if self._received == self.length:
+            self.fire(ReassemblyEvent.LAST_FRAGMENT)
+        else:
+            self.follow(_FURTHER)
 
     def _offset(self, pipeline: int | None, number: int) -> int:
         """Offset of a fragment in the message, in bytes (R-MED-02)."""

@@ -111,22 +111,30 @@ def _pack_heads(partner: Partner, index: int) -> None:
     partner.medium_head = port.tiny.head(*first, _MEDIUM, *last)
 
 
-class MediumPacket(NumberedPacket):
-    """A message in several fragments, which are always transmitted together (R-SND-03, R-RTX-02)."""
+class MediumDelivery(EagerDelivery):
+    """A message in fragments of ``fragment`` bytes, which are always transmitted together (R-SND-03, R-RTX-02)."""
 
-    __slots__ = ("_data", "_fragment", "_pipeline", "match_info")
+    __slots__ = ("_fragment", "_pipeline")
 
-    def __init__(self, match_info: int, data: bytes, fragment: int, pipeline: int | None) -> None:
-        self.match_info = match_info
-        self._data = data
+    def __init__(
+        self,
+        partner: Partner,
+        match_info: int,
+        data: bytes,
+        owner: BufferedSend,
+        maximum: int,
+        fragment: int,
+        pipeline: int | None,
+    ) -> None:
+        super().__init__(partner, match_info, data, owner, maximum)
         self._fragment = fragment
-        self._pipeline = pipeline
+        self._pipeline = 0 if pipeline is None else pipeline
 
-    def emit(self, delivery: Delivery, piggyback: int) -> bool:
+    def emit(self, piggyback: int) -> bool:
         """Build all fragments, and queue them at the port."""
-        partner = delivery.partner
+        partner = self.partner
         port = partner.port
-        data, fragment = self._data, self._fragment
+        data, fragment = self.data, self._fragment
         length = len(data)
         index = partner.peer.reverse.get(port.number, NO_PEER_INDEX)
         if index != partner.eager_index:
@@ -135,12 +143,10 @@ class MediumPacket(NumberedPacket):
         head: bytes = port.medium.pack(
             partner.medium_head,
             length,
-            delivery.sequence << 16 | piggyback,
+            self.sequence << 16 | piggyback,
             self.match_info,
-            delivery.session,
-            min(fragment, length),
-            0,
-            self._pipeline or 0,
+            self.session,
+            min(fragment, length) << 16 | self._pipeline,
         )
         shortest = port.medium_shortest
         if length <= fragment:

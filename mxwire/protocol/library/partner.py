@@ -205,8 +205,10 @@ class MessageTarget(ListedRequest):
     memory: Segments
 
     @abstractmethod
-    def take_message(self, partner: Partner, match_info: int, data: bytes | memoryview) -> None:
-        """Take a message that is complete."""
+    def take_message(
+        self, partner: Partner, match_info: int, data: bytes | memoryview, start: int = 0, size: int = -1
+    ) -> None:
+        """Take a message that is complete: ``size`` bytes of ``data`` from ``start``, by default all."""
 
     @abstractmethod
     def take_fragments(self, partner: Partner, match_info: int, reassembly: Reassembly) -> None:

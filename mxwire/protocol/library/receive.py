@@ -136,10 +136,13 @@ class Receive(MessageTarget):
         """Return whether it has taken a message, which may still be in transfer."""
         return not self.waiting
 
-    def _taken(self, partner: Partner, match_info: int, length: int, data: bytes | memoryview | None = None) -> None:
+    def _taken(
+        self, partner: Partner, match_info: int, length: int, data: bytes | memoryview | None = None, start: int = 0
+    ) -> None:
         """Note the message that was matched, and allocate memory for it if there is none.
 
-        If all of ``data``, the message, fits, it becomes the ``buffer``, and no other memory is needed.
+        If all of the message, which is ``data`` from ``start``, fits, a copy becomes the ``buffer``, and no other
+        memory is needed.
         """
         self.partner = partner
         self.match_info = match_info
@@ -148,8 +151,9 @@ class Receive(MessageTarget):
         if self.memory is _UNALLOCATED:
             try:
                 if data is not None and length <= self._maximum:
-                    # In compiled code, slicing ``bytes`` is faster than passing them to the constructor.
-                    self.buffer = bytearray(data[0:length]) if isinstance(data, bytes) else bytearray(data)
+                    # Compiled code slices ``bytes`` directly.
+                    whole = data if isinstance(data, bytes) else bytes(data)
+                    self.buffer = bytearray(whole[start : start + length])
                     return
                 self.buffer = bytearray(min(length, self._maximum))
             except MemoryError:
@@ -190,14 +194,18 @@ class Receive(MessageTarget):
         status, transferred = self._whole()
         self.finish(status, transferred)
 
-    def take_message(self, partner: Partner, match_info: int, data: bytes | memoryview) -> None:
-        """Take a TINY, a SMALL or a message from the same host."""
-        self._taken(partner, match_info, len(data), data)
+    def take_message(
+        self, partner: Partner, match_info: int, data: bytes | memoryview, start: int = 0, size: int = -1
+    ) -> None:
+        """Take a message of one packet, or from the same host: ``size`` bytes of ``data`` from ``start``."""
+        if size < 0:
+            size = len(data)
+        self._taken(partner, match_info, size, data, start)
         if self.memory is _UNALLOCATED:
             self.follow(_MESSAGE)
-            self.finish(_SUCCESS, len(data))
+            self.finish(_SUCCESS, size)
             return
-        self.memory.put(0, data)
+        self.memory.put(0, data, start, size)
         self._end_whole()
 
     # Any: the type of a neighbour's message would close a circle of imports.

@@ -337,7 +337,7 @@ class ResendQueue:
         """The last tick of the queue."""
         self.soonest = _NEVER
         """The tick of the first of the queue: an entry may be due if it is not later than ``tick``."""
-        self._in_transmission: list[Resendable] = []
+        self._in_transmission: list[Delivery] = []
         self.due = 0
         """Number of entries that were due so far."""
         self.tick = 0
@@ -359,7 +359,7 @@ class ResendQueue:
         newest.entries.append(each)
         return tick
 
-    def begin_transmission(self, each: Resendable) -> None:
+    def begin_transmission(self, each: Delivery) -> None:
         """Note an entry in transmission, whose resend delay starts when its last fragment has been handed to the link
         (R-RTX-02)."""
         self._in_transmission.append(each)
