@@ -122,6 +122,8 @@ class SharedMemoryChannel:
         self._feeds: Callable[[], bool] = self._consumed.take_starved
         self._has_record: Callable[[], bool] = self._consumed.waits
         self._path = path
+        self._end = select.poll()
+        self._end.register(connection.fileno(), select.POLLRDHUP)
         self._greeted = not first
         self._closed = False
         self.process = owner_of(connection)[0]
@@ -309,13 +311,9 @@ class SharedMemoryChannel:
             return True
 
     def _alive(self) -> bool:
-        try:
-            # Peeked only: a wake-up must stay there for ``listen``.
-            return bool(self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        # Not by reading: a wake-up must stay there for ``listen``, and without one an exception would take longer than
+        # the copy of a page.
+        return not self._closed and not self._end.poll(0)
 
     def _ring_bell(self) -> None:
         # If the socket is full, it contains bytes that the sleeping process has not read and will be woken by.

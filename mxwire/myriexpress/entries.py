@@ -53,6 +53,10 @@ _KNOWN_HOSTS: Final = 0x100
 _WORK, _ENDED, _LINKS, _CHANNELS, _DESCRIPTORS, _WORD = range(2, 8)
 """Places of the first fields of ``struct mxw_shared``, in units of 8 bytes."""
 _SUCCESS: Final = Status.SUCCESS
+_LOOKS: Final = 16
+"""Polls for the next reply to a PULL, some 5 µs, before C polls again: a step from C takes half a microsecond more."""
+_STEPS: Final = 64
+"""Maximum number of these steps before the program continues."""
 _RETIREMENT: Final = 1.0
 """Seconds for which the memory of a channel that is gone stays mapped."""
 _log = logging.getLogger(__name__)
@@ -213,10 +217,24 @@ class Entries:
         core = self._host.core
         with core.section:
             core.step()
+            if self._pulling():
+                self._await_replies()
             if self._doubtful:
                 self._examine_doubtful()
             self._publish()
         return OK
+
+    def _pulling(self) -> bool:
+        return any(len(each.timers) for each in self._host.core.node.interfaces)
+
+    def _await_replies(self) -> None:
+        """Receive the replies to PULLs while one follows another."""
+        core = self._host.core
+        for _ in range(_STEPS):
+            active = core.active
+            core.step(_LOOKS)
+            if core.active == active or not self._pulling():
+                return
 
     def pause(self) -> int:
         """Nanoseconds until ``step`` is due if no frame arrives; -1 without a limit."""

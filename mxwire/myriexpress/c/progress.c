@@ -24,9 +24,11 @@
 /* Polls between two reads of the clock. */
 #define POLLS 64
 /* Polls of a thread that found nothing before it yields the processor: to its partner, perhaps. On 2 processors with 18
- * ready threads, half a round trip of 64 KiB takes 10 to 30 ms, and without yields 40 to 80 ms. If no other thread is
- * ready, a yield delays the next poll by a fraction of a microsecond. */
+ * ready threads, half a round trip of 64 KiB takes 10 to 30 ms, and without yields 40 to 80 ms. Even if no other thread is
+ * ready, a yield takes longer than several polls. The first one waits for as long as an answer of a partner that polls
+ * takes, so that it delays no such answer. */
 #define IDLE_POLLS 16
+#define PATIENT_POLLS 1024
 
 uint64_t mxw_beats;
 int mxw_tick;
@@ -64,12 +66,13 @@ void mxw_check_time(void)
     __atomic_store_n(&mxw_tick, 1, __ATOMIC_RELAXED);
 }
 
+static __thread unsigned idle_polls; /* since the last work */
+
 void mxw_idle(void)
 {
-    static __thread unsigned polls;
-    if (++polls < IDLE_POLLS)
+    if (++idle_polls < PATIENT_POLLS)
         return;
-    polls = 0;
+    idle_polls -= IDLE_POLLS;
     sched_yield();
 }
 
@@ -77,6 +80,7 @@ void mxw_progress(void)
 {
     if (mxw_in_handler)
         return;
+    idle_polls = 0;
     __atomic_store_n(&mxw_tick, 0, __ATOMIC_RELAXED);
     mxw_engine.step();
     mxw_drain();
