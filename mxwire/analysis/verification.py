@@ -77,10 +77,11 @@ _PLAIN: Final = Tiny, Small, Truc
 """Classes of frames by :attr:`~mxwire.rules.plain_run.PlainFrames.kind`."""
 LEAST_PLAIN: Final = 1 << 9
 MOST_PLAIN: Final = 1 << 17
-"""Number of frames that are examined at a time: after one that is not plain, and the maximum."""
-SKIPPED: Final = 2
-"""Frames per conversation that are judged one by one after one that is not plain; they double, up to ``MOST_SKIPPED``,
-while none is plain."""
+"""Number of frames that are examined at a time: the least, and the most. After a frame that is not plain it is twice
+the number of frames that were, as the next one is probably as far away; then it grows while all are."""
+SKIPPED: Final = 6
+"""Frames per conversation that are judged one by one after one that is not plain, since faults come in groups; they
+double, up to ``MOST_SKIPPED``, while none is plain."""
 MOST_SKIPPED: Final = 2048
 
 
@@ -198,7 +199,11 @@ class Verification:
             others = part.part(~taken)
             if len(others) < len(part):
                 self._skipped = SKIPPED
-            self._window = max(self._window // 4, LEAST_PLAIN) if len(others) else min(4 * self._window, MOST_PLAIN)
+            found = len(part) - len(others)
+            if len(others):
+                self._window = max(2 * found or self._window // 4, LEAST_PLAIN)
+            else:
+                self._window = min(4 * self._window, MOST_PLAIN)
             skipped = self._skipped * others.conversations
             yield from self._one_by_one(frames, others.place[:skipped].tolist())
             if len(others) == len(part):

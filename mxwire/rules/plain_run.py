@@ -44,6 +44,7 @@ from mxwire.rules.state.streams import (
     stream_from,
 )
 from mxwire.rules.vantage import Vantage, resend_delay_least, slack
+from mxwire.structured import concatenated
 from mxwire.wire.codes import LIMIT
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import (
@@ -218,7 +219,7 @@ class FlowTable:
         known = numbers >= 0
         lanes = np.zeros((len(numbers), 2), _LANE)
         lanes["session"] = _NONE
-        lanes[known] = self._lanes[numbers[known]]
+        lanes[known] = self._lanes.take(numbers[known], axis=0)
         run = _JudgedRun(mine, begins, np.repeat(np.arange(len(begins)), lengths), side, lanes)
         taken = run.plain(self, numbers, data)
         if not taken.all():
@@ -282,7 +283,7 @@ class FlowTable:
         numbers = range(len(self._flows), len(self._flows) + len(flows))
         self._numbers.update(zip(keys.tolist(), numbers, strict=True))
         self._flows += flows
-        self._lanes = np.concatenate([self._lanes, lanes])
+        self._lanes = concatenated([self._lanes, lanes])
         self._hosts = np.concatenate([self._hosts, hosts], axis=1)
         self._held = np.concatenate([self._held, np.ones(len(flows), np.bool_)])
         self._hosts_held[hosts] = True
@@ -324,7 +325,8 @@ class FlowTable:
         tiny = (frames.kind[at] == 0) & (frames.length[at] <= TINY_MAXIMUM)
         rows["packed"] = _packed(frames, at, tiny, data)
         former = self._messages
-        self._messages = np.concatenate([former[former["position"] >= floors[former["lane"]]], rows])
+        kept = former["position"] >= floors[former["lane"]]
+        self._messages = concatenated([former.compress(kept), rows])
         repeats = np.flatnonzero(run.behind)
         at = at[~tiny]
         if not len(at) and not len(repeats):
@@ -349,7 +351,7 @@ class FlowTable:
 
     def _write(self, numbers: NDArray[np.intp]) -> None:
         """Bring the state of the judge up to date; the columns stay valid until it changes."""
-        lanes = self._lanes[numbers]
+        lanes = self._lanes.take(numbers, axis=0)
         changed = ((lanes["next"] > lanes["read"]) | lanes["raised"] | lanes["numbered"]).any(1)
         if self._handshakes:
             changed |= np.array([number in self._handshakes for number in numbers.tolist()], np.bool_)
@@ -360,9 +362,9 @@ class FlowTable:
         written[numbers] = True
         numbers = np.flatnonzero(written)
         which = written[self._messages["lane"] >> 1]
-        rows = self._messages[which]
-        self._messages = self._messages[~which]
-        rows = rows[np.lexsort((rows["position"], rows["lane"]))]
+        rows = self._messages.compress(which)
+        self._messages = self._messages.compress(~which)
+        rows = rows.take(np.lexsort((rows["position"], rows["lane"])))
         begins, ends = (np.searchsorted(rows["lane"], 2 * numbers + side, "left") for side in (0, 2))
         packed, positions = rows["packed"].tobytes(), rows["position"].tolist()
         middles = np.searchsorted(rows["lane"], 2 * numbers + 1, "left")
@@ -524,7 +526,8 @@ class _JudgedRun:
         """The conversation of each frame."""
         self.side = side
         # The state before the run.
-        mine, other = lanes[which, side], lanes[which, 1 - side]
+        lane = 2 * which + side
+        mine, other = lanes.reshape(-1).take(lane), lanes.reshape(-1).take(lane ^ 1)
         self.mine = mine
         self._other = other
         self._order = LaneOrder(which, side)
@@ -645,7 +648,7 @@ class _JudgedRun:
         lane = lane[order]
         begins, ends = _edges(lane)
         at, position = lane[begins], self.position[order]
-        mine, other = rows[at], rows[at ^ 1]
+        mine, other = rows.take(at), rows.take(at ^ 1)
         sent = np.add.reduceat(self.sends[order], begins, dtype=np.int64)
         mine["begins"] &= sent == 0
         mine["next"] += sent
@@ -671,7 +674,7 @@ class _JudgedRun:
         frames, lane = self.frames, (2 * self.which + self.side)[libacks]
         begins, ends = _edges(lane)
         latest = libacks[_latest(begins, ends, frames.acknum[libacks])]
-        mine = rows[lane[begins]]
+        mine = rows.take(lane[begins])
         new = (frames.acknum[latest] != mine["acknum"]) | (mine["acknum_ns"] == _LONG_AGO)
         mine["acknum_ns"] = np.where(new, frames.time_ns[latest], mine["acknum_ns"])
         mine["acknum"], mine["numbered"] = frames.acknum[latest], True

@@ -33,7 +33,7 @@ WINDOWS = {"LEAST_PLAIN": 16, "SKIPPED": 1, "MOST_SKIPPED": 2}
 
 def judged(batches: Sequence[DecodedBatch], vantage: Vantage, shortest: int) -> tuple[object, ...]:
     """All findings and all state of ``verify``, with runs of at least ``shortest`` frames; and the number taken."""
-    made, taken = Verification(vantage), []
+    taken: list[int] = []
     original = plain_run.FlowTable.take
     with ExitStack() as stack:
         for name, value in WINDOWS.items():
@@ -42,6 +42,7 @@ def judged(batches: Sequence[DecodedBatch], vantage: Vantage, shortest: int) -> 
             stack.enter_context(patch.object(module, "SHORTEST", shortest))
         counted = stack.enter_context(patch.object(plain_run.FlowTable, "take", autospec=True))
         counted.side_effect = lambda *a, **b: (found := original(*a, **b), taken.append(int(found.sum())))[0]
+        made = Verification(vantage)
         findings = [str(each) for batch in batches for each in made.observe(batch)]
     hosts = {each.address: (each.frames, each.findings) for each in made.hosts.values()}
     made._table.release_all()

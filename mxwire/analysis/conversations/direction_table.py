@@ -18,6 +18,7 @@ from mxwire.analysis.conversations.partners import Conversation, Flow
 from mxwire.analysis.conversations.rows import DirectionKey
 from mxwire.analysis.conversations.state import FollowerState
 from mxwire.analysis.conversations.streams import Stream, first_position, stream_at
+from mxwire.structured import concatenated
 from mxwire.wire.numbers import ABANDONED_NEXT, NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
 
 UNKNOWN: Final = -1
@@ -109,8 +110,8 @@ class DirectionTable:
         numbers = {each: number for number, each in enumerate(ends, len(self))}
         flying: list[CapturedMessage] = []
         rows = [self._row(each, numbers[_reverse(each)], state, flying) for each in ends]
-        self.rows = np.concatenate([self.rows, np.array(rows, _DIRECTION)])
-        self.changes = np.concatenate([self.changes, np.zeros(len(rows), _CHANGE)])
+        self.rows = concatenated([self.rows, np.array(rows, _DIRECTION)])
+        self.changes = concatenated([self.changes, np.zeros(len(rows), _CHANGE)])
         self._ends = np.concatenate([self._ends, np.array([*ends], np.uint64).T], axis=1)
         keys = mixed(self._ends[0], self._ends[1])
         self._of_keys = np.argsort(keys)
@@ -150,7 +151,7 @@ class DirectionTable:
         rows, changes = self.rows, self.changes
         used = (changes["frames"] > 0) | (changes["frames"][rows["back"]] > 0) | (changes["reports"] > 0)
         at = np.flatnonzero(used)
-        values = zip(at.tolist(), rows[at].tolist(), changes[at].tolist(), strict=True)
+        values = zip(at.tolist(), rows.take(at).tolist(), changes.take(at).tolist(), strict=True)
         for number, row, change in values if self.is_used else ():
             _, _, regular, begins, in_turn, first, _, _, next_, acked, known, _ = row
             forgotten, _, *ack, unseen, frames, octets, libacks, message_bytes, most, last_ns = change[: -len(KINDS)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.message import WAITING, Acknowledgement, CapturedMessage, Kind
 from mxwire.analysis.conversations.partners import Flow
+from mxwire.structured import concatenated
 
 KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 LIBACK: Final = len(KINDS)
@@ -92,8 +93,8 @@ class GroupSorter:
             rows.append(added)
             for each in group.messages:
                 heappush(self._heap, (each.number, each))
-        joined = np.concatenate(rows)
-        joined = joined[np.argsort(joined["number"], kind="stable")]
+        joined = concatenated(rows)
+        joined = joined.take(np.argsort(joined["number"], kind="stable"))
         end = self._end(joined["number"], all_left)
         cut = int(np.searchsorted(joined["number"], end))
         ready = MessageGroup(joined[:cut], waiting.flows)

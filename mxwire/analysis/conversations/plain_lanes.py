@@ -126,7 +126,7 @@ class PlainLanes:
         self.place = order = np.argsort(first[lane], kind="stable")
         """The frames of the window, sorted by conversation."""
         self.lane = lane = lane[order]
-        mine = state[lane]
+        mine = state.take(lane)
         ordered = LaneOrder(first[lane].astype(np.intp), (first[lane] != lane).astype(np.intp))
         self.frames = frames
         """The frames of the window in order."""

@@ -56,6 +56,7 @@ from mxwire.analysis.conversations.rows import BatchRows
 from mxwire.analysis.conversations.run_messages import FRAME_COLUMNS, REPEATED, RunMessages, create_plain
 from mxwire.analysis.conversations.state import IN_FLIGHT, LINGER_NS, LINGERING, ROOM, FollowerState
 from mxwire.analysis.conversations.streams import ENTRIES
+from mxwire.structured import concatenated
 
 LEAST_EXAMINED: Final = 1 << 12
 MOST_EXAMINED: Final = 1 << 16
@@ -179,7 +180,7 @@ class _PlainRun:
         lane, ahead = lanes.lane[at], lanes.sent[at] - lanes.behind[at]
         position = lanes.state["next"][lane] + ahead
         keys = lane << _POSITION_BITS | position
-        rows = np.concatenate([earlier.rows[earlier.reported :], earlier.flying])
+        rows = concatenated([earlier.rows[earlier.reported :], earlier.flying])
         row_keys = rows["stream"] << _POSITION_BITS | rows["position"]
         settled = len(earlier.rows) - earlier.reported
         queued = (
@@ -298,11 +299,11 @@ class _PlainRun:
     def finish(self, *, create_all: bool) -> None:
         """Set the state and ``earlier`` to those after the run; create all messages, or only those that need it."""
         state, frames, earlier = self.state, self.frames, self.earlier
-        old, former = self.settled < 0, earlier.flying[-1 - self.settled[self.settled < 0]]
+        old, former = self.settled < 0, earlier.flying.take(-1 - self.settled[self.settled < 0])
         numbers = self.base + self.settled
         numbers[old] = former["number"]
         self._mark(numbers)
-        rows = np.concatenate([earlier.rows, self._rows(numbers, former)])
+        rows = concatenated([earlier.rows, self._rows(numbers, former)])
         reported = earlier.reported + max(self.reported - len(state.lingering), 0)
         for place in range(min(self.reported, len(state.lingering))):
             state.report(state.lingering.popleft(), forget=place in self.foreign)
@@ -355,7 +356,7 @@ class _PlainRun:
             return
         state, frames = self.state, self.frames
         messages = {each.number: each.message for each in self.repetitions}
-        rows = np.concatenate([rows, self.earlier.flying])
+        rows = concatenated([rows, self.earlier.flying])
         absent = [number for number, message in messages.items() if message is None]
         for row in rows[np.isin(rows["number"], absent)].tolist() if absent else ():
             number, stream, *values = row[: len(FRAME_COLUMNS) + 3]
@@ -402,7 +403,7 @@ class _PlainRun:
             rows[name] = getattr(frames, column)[place]
         rows["number"], rows["stream"] = self.base + self.place_sent[place], lane
         rows["position"] = lanes.state["next"][lane] + lanes.sent[at]
-        return np.concatenate([self.earlier.flying[former], rows])
+        return concatenated([self.earlier.flying.compress(former), rows])
 
 
 class PlainTracker:

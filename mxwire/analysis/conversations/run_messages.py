@@ -14,6 +14,7 @@ from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessa
 from mxwire.analysis.conversations.message_rows import KINDS, LIBACK, OPEN, ROW, MessageGroup, acknowledgement
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.state import LINGER_NS, NEVER, FollowerState, note_missing
+from mxwire.structured import concatenated
 
 REPEATED: Final = LIBACK + 1
 """Added to the kind of a frame that repeats a message."""
@@ -52,11 +53,11 @@ class RunMessages:
         rows["stream"] = [self.table.numbers[id(each.flow.stream)] for each in messages]
         for each in messages:
             self.created[each.number] = state.in_flight.pop(each.number)
-        self.fly(np.concatenate([self.flying, rows]))
+        self.fly(concatenated([self.flying, rows]))
 
     def fly(self, rows: NDArray[Any]) -> None:
         """Set the messages in flight."""
-        self.flying = rows[np.lexsort((rows["position"], rows["stream"]))]
+        self.flying = rows.take(np.lexsort((rows["position"], rows["stream"])))
 
     def keep(self, rows: NDArray[Any], reported: int, *, keep_all: bool) -> None:
         """Discard unneeded ``rows``: those among the first ``reported`` that are no longer entries of their streams."""
@@ -68,7 +69,7 @@ class RunMessages:
         kept |= (position < table.rows["first"][stream]) & has_former[stream]
         self.rows, self.reported = rows, reported
         if not kept.all():
-            self.rows = np.concatenate([rows[:reported][kept], rows[reported:]])
+            self.rows = concatenated([rows[:reported].compress(kept), rows[reported:]])
             self.reported = int(np.count_nonzero(kept))
         if self.created:
             numbers = {*self.rows["number"].tolist(), *self.flying["number"].tolist()}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.conversations.message import Kind
 from mxwire.analysis.conversations.message_rows import LIBACK, OPEN, ROW, MessageGroup
+from mxwire.structured import concatenated
 from mxwire.wire.codes import groups_of
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -57,10 +58,10 @@ class MeasuredMessages:
         if messages.messages:
             others = [_columns_of(each, at) for at, each in enumerate(messages.messages, len(flows))]
             flows += [each.flow for each in messages.messages]
-            columns = np.concatenate([columns, np.array(others, MEASURED)])
+            columns = concatenated([columns, np.array(others, MEASURED)])
             if len(rows):
                 numbers = np.concatenate([rows["number"], [each.number for each in messages.messages]])
-                columns = columns[np.argsort(numbers, kind="stable")]
+                columns = columns.take(np.argsort(numbers, kind="stable"))
         return cls(columns, flows)
 
     def __getitem__(self, name: str) -> NDArray[Any]:

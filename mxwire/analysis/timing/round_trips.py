@@ -14,6 +14,7 @@ from mxwire.analysis.first_keys import FirstKeys
 from mxwire.analysis.message_counter import BOUNDS, SIZE_CLASSES
 from mxwire.analysis.timing.measured_messages import UNKNOWN, MeasuredMessages, in_order
 from mxwire.analysis.timing.samples import Samples
+from mxwire.structured import concatenated
 
 LENGTHS: Final = 4096
 """Maximum number of distinct lengths."""
@@ -66,7 +67,7 @@ class RoundTrips:
         """Add the next messages."""
         taken, places = self._compared(messages)
         order = np.argsort(taken["conversation"], kind="stable")
-        taken, places = taken[order], places[order]
+        taken, places = taken.take(order), places[order]
         answering = _answering(taken)
         # In a row of messages that answer one another, every other one is a pong. The row begins with a message that
         # answers none, or with the latest one of the previous messages, which may be a pong.
@@ -85,7 +86,7 @@ class RoundTrips:
             found = found[np.argsort(places[found])]
             lengths.extend(taken["length"][found], durations[found] // 2)
         ends = np.append(taken["conversation"][1:] != taken["conversation"][:-1], True)[: len(taken)]
-        self._last = taken[ends]
+        self._last = taken.compress(ends)
 
     def _compared(self, messages: MeasuredMessages) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the latest messages before, then the next ones, with their places; -1 for those before."""
@@ -98,8 +99,8 @@ class RoundTrips:
         newest = np.maximum.accumulate(np.append(self._newest, added["conversation"]))
         self._newest = int(newest[-1])
         places = np.flatnonzero(added["conversation"] > newest[1:] - CONVERSATIONS)
-        former = self._last[self._last["conversation"] > self._newest - CONVERSATIONS]
-        return np.concatenate([former, added[places]]), np.append(np.full(len(former), -1), places)
+        former = self._last.compress(self._last["conversation"] > self._newest - CONVERSATIONS)
+        return concatenated([former, added.take(places)]), np.append(np.full(len(former), -1), places)
 
 
 def _answering(taken: NDArray[Any]) -> NDArray[np.bool_]:
