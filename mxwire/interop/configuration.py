@@ -186,8 +186,10 @@ def _entry(text: str, dialect: str, right: InterfaceLocation) -> ExternalHost:
         words = shlex.split(command)
     except ValueError as error:
         raise MxwireError(f"--with {name}: {command!r} is not a command line: {error}") from None
+    # Checked now: each of the many cells would otherwise fail with it, after its namespaces were made.
     if shutil.which(words[0]) is None:
         raise MxwireError(f"--with {name}: there is no program {words[0]!r}: check the path, and that it is executable")
+    # Names of hosts become names of files and cells, so they have none of the dialect's colons and slashes.
     full = name if dialect == MXOE.name else f"{name}-{dialect.replace(':', '-').replace('/', '-')}"
     common = {"INTERFACE": right.interface, "NAME": name, "DIALECT": dialect}
     # The variables of programs that mxwire runs have a prefix.
@@ -197,6 +199,7 @@ def _entry(text: str, dialect: str, right: InterfaceLocation) -> ExternalHost:
             role=role,
             by="entry",
             start=command,
+            # Any line: the command shows that it runs, whatever its language prints.
             ready="",
             patience=_ENTRY_SECONDS,
             endpoint=endpoint,
@@ -207,6 +210,7 @@ def _entry(text: str, dialect: str, right: InterfaceLocation) -> ExternalHost:
         for role, endpoint in _OF_ROLE.items()
     }
     implementation = Implementation(full, full, dialect, None, "external", command)
+    # Nothing is known of the command, so Open-MX is what it is expected to behave like.
     taken = replace(implementation, profile="open-mx")
     return ExternalHost(implementation, taken, f"{name}:0", None, programs)
 
@@ -228,11 +232,13 @@ class _CheckedTable:
         self, key: str, kind: type | tuple[type, ...], what: str, default: Any = None, *, need: bool = False
     ) -> Any:
         """Take the value of a key, of type ``kind``; ``what`` describes valid values in errors."""
+        # Taken out, so that the keys left at the end are those that no code knows.
         value = self._content.pop(key, None)
         if value is None:
             if need:
                 raise self.wrong(key, f"is missing: give {what}")
             return default
+        # In Python, a bool is an int: "endpoint = true" would be endpoint 1.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.wrong(key, f"{value!r} is not {what}")
         return value
@@ -310,6 +316,7 @@ def _configuration(top: _CheckedTable) -> LiveConfiguration:
         patience=top.number("patience", PATIENCE, 0.1, 3600),
     )
     top.end()
+    # Interfaces of this machine exist already; only those in namespaces can be created.
     if make and (right is None or left.namespace is None or right.namespace is None):
         raise top.wrong("make", "needs left.namespace and right.namespace: the names of the namespaces to create")
     if right is None and not configuration.externals:
@@ -365,6 +372,7 @@ def _external(table: _CheckedTable) -> ExternalHost:
 def _answer(table: _CheckedTable, role: Role) -> Answer:
     known = ANSWERS.get(role, "content")
     found = table.text("answer", known)
+    # An answer of such a program would never be waited for, so the key is a misunderstanding.
     if role not in ANSWERS and found != known:
         raise table.wrong("answer", f"a program for {role!r} does not answer")
     answer = next((each for each in _ANSWERS if each == found), None)
@@ -396,6 +404,7 @@ def _program(table: _CheckedTable) -> ProgramDescription:
     )
     table.end()
     if by == "command":
+        # Other means pass the line on as it is: another machine's shell splits it.
         for key, line in (("start", program.start), ("stop", program.stop or "")):
             try:
                 shlex.split(line)

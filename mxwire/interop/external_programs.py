@@ -103,6 +103,7 @@ class ExternalPrograms:
             self._start_again(role, program)
             note(f"{name}: {program.start!r} was restarted: {why}")
         elif running is None:
+            # An endpoint is open in one program only.
             for other in [each for each, found in self._running.items() if found.program.endpoint == program.endpoint]:
                 self._end(other)
             self._start(role, program)
@@ -124,6 +125,7 @@ class ExternalPrograms:
         try:
             self._start(role, program)
         except ProgramError:
+            # A user has just done it by hand, and the end of an entry point was observed: nothing to wait for.
             if program.by in ("hand", "entry"):
                 raise
             time.sleep(_AGAIN_SECONDS)
@@ -210,6 +212,7 @@ class LocalProcess(RunningProgram):
         while (left := limit - time.monotonic()) > 0:
             self._hear(min(left, 0.1))
             output = (each for each in (*self._output, self._pending) if each)
+            # An incomplete line counts: a prompt has no newline.
             if program.ready is not None and any(program.ready in each for each in output):
                 return
             if self._child.process.poll() is not None:
@@ -249,6 +252,8 @@ class LocalProcess(RunningProgram):
                     self._output.append(line.decode(errors="replace").strip())
                 timeout = 0.0
         except ChildEndedError:
+            # At the end of its output the pipe is readable at once; without a pause this would spin until the process
+            # ends.
             time.sleep(min(timeout, 0.01))
 
     def end(self, why: str = "") -> None:
@@ -259,6 +264,7 @@ class LocalProcess(RunningProgram):
                 by_ssh = [*_SSH, str(self.program.target), self.program.stop]
                 words = by_ssh if self.program.by == "ssh" else shlex.split(self.program.stop)
                 subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_END_SECONDS, check=False)
+        # As Ctrl-C at a terminal, which programs expect to end them.
         self._child.end(signal.SIGINT, _END_SECONDS)
 
 
@@ -298,6 +304,7 @@ class ConsoleProgram(RunningProgram):
             if not select.select([self._console], [], [], left)[0]:
                 break
             with suppress(OSError):
+                # A console may print without end before the program is ready.
                 output = (output + os.read(self._console, 65536))[-65536:]
             # The console echoes typed input, which must not be mistaken for output.
             answer = output.replace(program.start.encode(), b"", 1)

@@ -89,6 +89,7 @@ class LiveTestbed(Testbed):
         try:
             for place, (casting, link) in enumerate(zip(castings, self._links, strict=True)):
                 known = self._known(place, castings, introduction)
+                # An external host has no static entry for the tester.
                 announce = introduction == "announcements" or stranger is not None
                 side = LiveSide(self, casting, link, known, announce=announce, seed=f"{seed}/{place}{fresh}")
                 self._hosts.append(side)
@@ -177,6 +178,7 @@ class LiveTestbed(Testbed):
     def renew(self, treatment: Treatment, seed: int, patience: float) -> None:
         """Begin another case on the same host: an external host would take a restarted host for a new one."""
         self.settle(_CALM)
+        # The external host may still retransmit for the last case, whose faults lost its frames.
         if self._impaired or any(each.cuts for each in self._links):
             self.sleep(_REPEATING)
         if "perf" in self.roles:
@@ -187,6 +189,7 @@ class LiveTestbed(Testbed):
                 if end.engine.open:
                     end.close()
             side.ends.clear()
+        # Closing endpoints transmits acks that are owed; they belong to this case.
         self.sleep(_LULL)
         for each in self._links:
             each.cuts.clear()
@@ -215,6 +218,7 @@ class LiveTestbed(Testbed):
         poller = select.poll()
         for each in self._hosts:
             poller.register(each.link.fileno(), select.POLLIN)
+        # One poll for both hosts: a thread for each would make cases less reproducible.
         poller.poll(min(max(wait, 0.0), _LONGEST))
         for each in self._hosts:
             each.step()
@@ -228,6 +232,7 @@ class LiveTestbed(Testbed):
 
     def seen(self, batch: FrameBatch, outgoing: bool) -> None:
         """Record frames of a host of mxwire: transmitted ones, and those of external hosts as they are received."""
+        # Between hosts of mxwire, each frame has been recorded by its sender.
         if not outgoing and self.stranger is None:
             return
         now = time.monotonic_ns() + self._since_1970
@@ -243,6 +248,7 @@ def _treated(link: Link, treatment: Treatment, seed: int, *, both: bool) -> Link
     """Add the faults of an impairment to a link: to transmitted frames, and with ``both`` to received ones."""
     faults = treatment.faults
     if both:
+        # An external host has no link of mxwire, so its frames are impaired where they are received.
         return FaultyLink(link, seed=seed, sending=faults, receiving=faults)
     return link if treatment.name == "none" else FaultyLink(link, seed=seed, sending=faults)
 

@@ -122,6 +122,7 @@ class Testbed(ABC):
 
     def cut_each_way(self, packet_type: int, *places: int) -> None:
         """Drop frames from each host of mxwire to the other; if an echo answers, also frames of its answers."""
+        # An echo answers each frame with one of the same type, so that places must be counted for each host.
         for source in (None,) if self.right_is_controlled else (self.left.address, self.right_address):
             self.cut(packet_type, *places, source=source)
 
@@ -145,6 +146,7 @@ class Testbed(ABC):
         holds."""
         limit = self.clock() + round((self.patience if seconds is None else seconds) * SECOND)
         while not condition():
+            # Checked once more: the last event before the limit may have fulfilled it.
             if not self.turn(limit):
                 return condition()
             for each in self.applications:
@@ -178,6 +180,7 @@ class Testbed(ABC):
 
     def any_program(self) -> EndpointAddress:
         """Return the address of an open endpoint on the right host, whichever program opened it."""
+        # Any open endpoint will do; hosts with Open-MX often have omx_perf only.
         return self.program("perf" if self.has("perf") and not self.has("echo") else "echo")
 
     def restart(self, role: Role) -> EndpointAddress:
@@ -229,6 +232,7 @@ class JoinedEndpoints:
 
     def ways(self) -> tuple[tuple[CaseEndpoint, Partner, CaseEndpoint], ...]:
         """Sender, receiver as a partner, and receiver, in both directions; only one direction if an echo answers."""
+        # With an echo, the message to it returns: a second direction would be the same again.
         if self.one is self.two:
             return ((self.one, self.to_two, self.one),)
         return (self.one, self.to_two, self.two), (self.two, self.to_one, self.one)
@@ -276,8 +280,10 @@ class TestbedSide(ABC):
         testbed = self.testbed
         self.note("restarts")
         self.ends.clear()
+        # Programs do not outlive their host.
         testbed.applications = [each for each in testbed.applications if each not in self.applications]
         self.boot()
+        # Before the first frames of the new start, which the judge takes as those of another boot.
         testbed.reboots.append((len(testbed.frames), self.address))
         self.push()
 
