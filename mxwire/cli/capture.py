@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from mxwire.frames import FrameBatch
     from mxwire.link import Tap
     from mxwire.link.live_source import EndSignals
-    from mxwire.wire.decoder import DecodedBatch, Decoder
+    from mxwire.report.frame_output import FrameOutput
+    from mxwire.wire.decoder import Decoder
 
 
 @conflicts("--write -", "--lines", error="-w - and -l both write to standard output: choose one")
@@ -105,29 +106,18 @@ class _TypeTally:
     started: float = field(default_factory=time.monotonic)
 
 
-class _FramePrinter:
-    """Prints the lines of -l."""
+def _printer(options: CaptureOptions, decoder: Decoder, names: HostNames) -> FrameOutput:
+    """Return the output of -l."""
+    from mxwire.report.frame_json import FrameJson
+    from mxwire.report.frame_text import FrameListing
+    from mxwire.report.terminal import is_coloured
 
-    def __init__(self, options: CaptureOptions, decoder: Decoder, names: HostNames) -> None:
-        from mxwire.report.frame_json import FrameJson
-        from mxwire.report.frame_text import FrameListing
-        from mxwire.report.terminal import is_coloured
-
-        style = click.style if is_coloured() else None
-        self._text = (
-            FrameJson(full=options.as_json == "full")
-            if options.as_json
-            else FrameListing(options.time_format, style=style)
-        )
-        self._names = names if options.filters.by_name else None
-        self._text.begin(options.interface, decoder, self._names)
-
-    def show(self, decoded: DecodedBatch) -> None:
-        import numpy as np
-
-        if self._names is not None:
-            self._names.learn(decoded)
-        self._text.show(decoded, np.arange(len(decoded)))
+    style = click.style if is_coloured() else None
+    printer: FrameOutput = FrameListing(options.time_format, style=style)
+    if options.as_json:
+        printer = FrameJson(full=options.as_json == "full")
+    printer.begin(options.interface, decoder, names if options.filters.by_name else None)
+    return printer
 
 
 def _capture(options: CaptureOptions) -> None:
@@ -189,7 +179,7 @@ def _loop(
     decoder = Decoder(dialect_or_auto(options.dialect), (options.ethertype,))
     selection = options.filters.selection().resolved(options.filters.host_names(), learns=True)
     selector = FrameSelector(selection) if selection.is_limited else None
-    printer = _FramePrinter(options, decoder, selection.names) if options.lines else None
+    printer = _printer(options, decoder, selection.names) if options.lines else None
     for batch in passing(tap, signals, None if options.seconds is None else tally.started + options.seconds):
         if not len(batch):
             continue
@@ -206,7 +196,9 @@ def _loop(
         if new:
             files.name(new)
         if printer is not None and decoded is not None:
-            printer.show(decoded)
+            if options.filters.by_name:
+                selection.names.learn(decoded)
+            printer.show(decoded, np.arange(len(decoded)))
         tally.frames += len(batch)
         tally.bytes += int(batch.wire_length.sum())
         if tally.frames == options.count:

@@ -8,7 +8,16 @@ from typing import Final
 from xml.etree import ElementTree
 
 from mxwire.interop.result import VERDICTS, Cell, InteropReport
-from mxwire.report.document import Block, Heading, Listing, Paragraph, Row, Table, Verbatim, columns_of, output_width
+from mxwire.report.document import (
+    Block,
+    Heading,
+    Listing,
+    Paragraph,
+    Table,
+    Verbatim,
+    output_width,
+    tabulate,
+)
 from mxwire.report.junit import junit_case, junit_document, junit_suite
 
 SHOWN: Final = 12
@@ -114,8 +123,7 @@ def cell_blocks(cell: Cell) -> Iterator[Block]:
     if cell.capture is not None:
         rows.append(("capture", cell.capture))
     rows += [("rules", ", ".join(cell.rules)), ("reproduce", cell.command)]
-    columns = columns_of("property, ~value")
-    yield Table(columns, tuple(Row((name, text)) for name, text in rows if text))
+    yield tabulate("property, ~value", (each for each in rows if each[1]))
     if cell.events:
         yield Heading("Events of the applications", 3)
         yield Listing(cell.events)
@@ -145,16 +153,11 @@ def _groups(report: InteropReport) -> Table:
         counts = groups.setdefault(group_of[cell.case], Counter())
         counts[cell.verdict] += 1
         counts["works"] += cell.works
-    rows = tuple(
-        Row(
-            (
-                group,
-                *map(str, (sum(counts[each] for each in VERDICTS), *(counts[each] for each in ("works", *VERDICTS)))),
-            )
-        )
+    rows = (
+        (group, sum(counts[each] for each in VERDICTS), *(counts[each] for each in ("works", *VERDICTS)))
         for group, counts in groups.items()
     )
-    return Table(columns_of(", #".join(("group", "cells", "work", *VERDICTS))), rows)
+    return tabulate(", #".join(("group", "cells", "work", *VERDICTS)), rows)
 
 
 def junit(report: InteropReport) -> str:

@@ -10,7 +10,14 @@ from xml.etree import ElementTree
 
 from mxwire.analysis.verification import HostRecord, OrderedVerification
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, columns_of, number_columns
+from mxwire.report.document import (
+    Block,
+    Heading,
+    Listing,
+    Paragraph,
+    Table,
+    tabulate,
+)
 from mxwire.report.junit import junit_case, junit_document, junit_suite
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.report.result import Result, column, result, table
@@ -250,9 +257,8 @@ class VerificationReport:
         rows = []
         for severity, rule, host in kinds:
             numbers = [each[severity, rule, host] for each in (counts, captures)][: len(heads)]
-            rows.append(Row((rule, severity, host, *map(str, numbers), CATALOGUE[rule].text)))
-        named = columns_of("`rule, severity, `host")
-        return Table((*named, *number_columns(*heads), Column("rule text", wraps=True)), tuple(rows))
+            rows.append((rule, severity, host, *numbers, CATALOGUE[rule].text))
+        return tabulate(", #".join(("`rule, severity, `host", *heads)) + ", ~rule text", rows)
 
     def _examples(self, kept: list[BrokenRule], count: int) -> Iterator[Block]:
         first = kept[0]
