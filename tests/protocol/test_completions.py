@@ -105,20 +105,6 @@ def test_invalid_requests_and_times():
         assert refusal(call).status is Status.BAD_REQUEST
 
 
-def test_failed_requests_appear_too():
-    world, one, two, there, back = pair()
-    truncated, large = two.receive(bytearray(1), 1), two.send(back, pattern(40000))
-    one.send(there, b"xx", 1)
-    world.settle()
-    two.disconnect(back)
-    lost = two.send(back, b"x", 3)
-    assert [(each, each.status) for each in take_all(two)] == [
-        (truncated, Status.MESSAGE_TRUNCATED),
-        (large, Status.REMOTE_ENDPOINT_UNREACHABLE),
-        (lost, Status.REMOTE_ENDPOINT_UNREACHABLE),
-    ]
-
-
 def test_connects_of_the_engine_never_appear():
     """R-CON-12: it connects back by itself before the first message."""
     world = World()

@@ -14,7 +14,6 @@ from mxwire.protocol.agent.remote_segments import RemoteSegments
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import MXOE, omx
-from mxwire.wire.packets import Pull
 
 from .agent_channel import OwnMemory
 from .test_hostile import mutate, traffic
@@ -129,25 +128,6 @@ def test_without_timely_timers_wait():
     assert node.transmit_few(deadline, timely=False) == []
     assert node.deadline() == deadline
     assert len(node.transmit_few(deadline)) == 1
-
-
-def test_a_few_replies_leave_without_a_batch():
-    """As many replies as ``few`` permits leave as bytes, with the contents that a batch has."""
-    world = World()
-    one, two, there, _ = world.pair()
-    two.receive(bytearray(40_000))
-    one.send(there, bytes(40_000))
-    world.nodes[1].receive(world.nodes[0].transmit(world.now), world.now)
-    asked = world.nodes[1].transmit_few(world.now)
-    assert isinstance(asked, list) and [type(world.codec.parse(each)) for each in asked][-1] is Pull
-    world.nodes[0].receive_few(asked, world.now)
-    outgoing = world.nodes[0].interfaces[0].outgoing
-    pieces = list(outgoing._pieces)
-    replies = world.nodes[0].transmit_few(world.now, limit=10)
-    assert isinstance(replies, list) and len(replies) == 10
-    outgoing._pieces, outgoing.frames, outgoing.bulk_bytes = pieces, 10, 1
-    batch = world.nodes[0].transmit_few(world.now, limit=9)
-    assert isinstance(batch, FrameBatch) and [batch.frame(place) for place in range(10)] == replies
 
 
 def test_a_run_of_replies_is_written_to_another_process_by_one_call(monkeypatch):

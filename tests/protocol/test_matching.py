@@ -12,7 +12,7 @@ from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.matching import Matching
 from mxwire.wire.packets import Notify
 
-from .world import World, address, pattern
+from .world import World, pattern
 
 
 class Naive:
@@ -138,27 +138,6 @@ def test_masks_that_are_not_used_any_more_are_forgotten():
         assert receive.status is Status.SUCCESS
     matching = two.matching
     assert not matching._posted.by_mask and not matching._unexpected.by_mask
-
-
-def test_a_restart_forgets_the_messages_of_one_partner_only():
-    """R-CLS-05: those of others keep their order."""
-    world = World(hosts=3)
-    target = world.open(2, 5)
-    sources = [world.open(host) for host in (0, 1)]
-    partners = [world.connect(source, target, 2) for source in sources]
-    for turn in range(3):
-        for source, partner in zip(sources, partners, strict=True):
-            source.send(partner, bytes([turn]), 7)
-    world.settle()
-    assert target.matching.unexpected == 6
-    sources[0].close()
-    again = world.open(0)
-    world.connect(again, target, 2)
-    assert target.matching.unexpected == 3
-    buffers = [bytearray(1) for _ in range(3)]
-    for buffer in buffers:
-        assert target.receive(buffer, 7).partner.peer.address == address(1)
-    assert [each[0] for each in buffers] == [0, 1, 2]
 
 
 def test_receives_that_are_cancelled_in_any_order_leave_nothing_behind():

@@ -246,19 +246,6 @@ def test_closing_and_disconnecting_before_a_connect_has_left():
     assert not one.requests and not other.requests
 
 
-@pytest.mark.parametrize("transmitted", [False, True])
-def test_sending_before_the_connect_is_answered(transmitted):
-    """Messages sent in that time leave when the request has succeeded."""
-    world = World()
-    one, two = world.open(0), world.open(1, 2)
-    connect = one.connect(address(1), 2, KEY)
-    if transmitted:
-        world.nodes[0].transmit(world.now)
-    send, receive = one.send(connect.partner, b"x", 5), two.receive(bytearray(1), 5)
-    world.seconds(1)
-    assert statuses(connect, send, receive) == [Status.SUCCESS] * 3
-
-
 def test_sending_before_a_connect_is_refused():
     """R-CON-04: it ends with the connect, since no other endpoint knows the key."""
     world = World()
