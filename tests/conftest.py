@@ -127,25 +127,18 @@ _LARGE_SHARE = 1000
 """Number of tests per process from which on their order matters."""
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests for several processes, each of which begins with its share of the list.
 
     Tests of live hosts mostly wait: half of the processes begin with them, while the others compute. The longest tests
-    are early in each share, so that none is left for the end, but after tests that run while the hosts are compiled. In
-    a short run each process begins with one of them: pytest-xdist takes no test from a process that has two left.
+    are early in each share, so that none is left for the end, but after tests that run while the hosts are compiled.
     """
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     share = len(items) // processes
-    longest = [each for each in items if each.get_closest_marker("longest")]
     if share < _LARGE_SHARE:
-        items[:] = [each for each in items if each not in longest]
-        start, count = 0, len(items) + len(longest)
-        for place, each in enumerate(longest):
-            items.insert(start, each)
-            start += (count - start) // max(processes - place, 1)
         return
     waiting = [each for each in items if each.path.parts[-2] == "live"]
+    longest = [each for each in items if each.get_closest_marker("longest")]
     set_apart = {*waiting, *longest}
     items[:] = [each for each in items if each not in set_apart]
     begins = -(-processes // 2)

@@ -50,7 +50,6 @@ def play(*arguments: object) -> tuple[int, list[str], str]:
 
 
 @pytest.mark.realtime
-@pytest.mark.longest
 def test_live_hosts_play_the_same_cases_as_simulated_ones(hosts, tmp_path):
     cases = ("connect", "connect-bad-key", "restart-host", "size-tiny", "size-medium", "lost-last-reply", "perf")
     chosen = [word for case in cases for word in ("--case", case)]
@@ -142,7 +141,6 @@ def external(folder: Path, serve: str = "--echo --name node7:0") -> Path:
 
 
 @pytest.mark.realtime
-@pytest.mark.longest
 def test_another_host_is_played_against(tmp_path):
     with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("discovery", "connecting", "size-tiny", "size-medium", "wildcards", "lost-message", "receiver-killed")
@@ -189,7 +187,6 @@ def omx_perf(folder: Path, more: str = "", dialect: str = "mxoe") -> Path:
 
 
 @pytest.mark.realtime
-@pytest.mark.longest
 def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_own(tmp_path):
     with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("measuring", "lost-message", "lost-notify")
@@ -201,7 +198,6 @@ def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_ow
 
 
 @pytest.mark.realtime
-@pytest.mark.longest
 def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
     """A case fails since the file claims, wrongly, that the content is returned: the slave waits for the rest of it."""
     with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
@@ -231,7 +227,6 @@ def test_a_missing_host_is_reported_in_one_line(tmp_path, serve, why):
 
 
 @pytest.mark.realtime
-@pytest.mark.longest
 def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
     """It speaks another dialect than the file names."""
     with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):

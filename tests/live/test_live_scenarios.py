@@ -95,7 +95,6 @@ def played(script: Script, number: int, cable: tuple[Port, Port]) -> ScenarioOut
 
 
 @pytest.mark.usefixtures("forked_processes")
-@pytest.mark.longest
 def test_all_that_a_live_host_can_be_asked_passes(cables: list[tuple[Port, Port]]) -> None:
     unused: SimpleQueue[tuple[Port, Port]] = SimpleQueue()
     for cable in cables:
@@ -173,7 +172,6 @@ def test_scenarios_are_played_to_a_program_that_knows_nothing_of_them(served: tu
     assert "it needs calls of an application on the host" in reasons
 
 
-@pytest.mark.longest
 def test_a_driver_makes_the_calls_on_another_host(cables: list[tuple[Port, Port]]) -> None:
     """All scenarios can be played to a process of its own, with a program that is asked to make the calls."""
 
@@ -200,7 +198,6 @@ def test_a_driver_makes_the_calls_on_another_host(cables: list[tuple[Port, Port]
     assert counts["skipped"] <= 2 and counts["pass"] + counts["non-strict"] >= 40, counts
 
 
-@pytest.mark.longest
 def test_a_stand_in_for_a_real_host_passes(cables: list[tuple[Port, Port]]) -> None:
     """As ``mxwire scenario run --driver --judge`` finds a real host: see :mod:`tests.scenarios.stand_in`."""
     near, far = cables[2]
