@@ -9,7 +9,8 @@ and packs the headers of transmitted frames (``card/outgoing.py``). Its library 
 numbers and matches messages, and acknowledges packets: received packets, including early and duplicate ones and the
 fragments of a MEDIUM, pass ``library/inbound.py``; ``library/reliability.py`` retransmits messages, and abandons a
 partner that does not answer. The life of a message and of a received frame is described in ``library/endpoint.py``, the
-state of a remote endpoint in ``library/partner.py``.
+state of a remote endpoint in ``library/partner.py``. ``agent/`` lets programs use a host that is in another process;
+begin with ``agent/records.py``.
 
 Constants are in two places: ``profile.py`` has those that an implementation may choose, such as the resend delay in
 ticks and the number of retransmissions after which a partner is abandoned; :mod:`mxwire.wire.numbers` has those that
