@@ -200,6 +200,7 @@ class LogpStudy(TestbedStudy):
         values = {"RTT/2": one / 2, "g": send["interval"], "o_s": overhead(send), "o_r": overhead(receive)}
         others = {
             "g": (burst - one) / (BURST - 1),
+            # Messages were a round trip apart, in whole ns: longer than g, so that o_s + d decides.
             "o_s": (apart - one) / (BURST - 1) - int(one),
             "o_r": found["arrived"]["median"],
         }
@@ -245,6 +246,7 @@ class LogpStudy(TestbedStudy):
         if one is None or other is None:
             return None
         found: Agreement
+        # Rounds are for noise, which virtual time does not have: there is only one.
         if self._testbed.virtual:
             found = "agree" if within(one.median, other.median, TOLERANCE) else "differ"
         else:

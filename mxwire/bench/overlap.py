@@ -335,8 +335,10 @@ def network_rate(ranks: OverlapRanks, length: int) -> float:
         answers = ranks.play(ranks.reference, _BOTH, ranks.works[-1], "double buffering", length=length, fill=0, add=0)
         took = max(each["time"] for each in answers)
         ran, waited = zip(*ranks.used.values(), strict=True) if ranks.used else ((0,), (0,))
+        # Ranks may have waited at the same time, so that the sum is too large; neither ran for less than its own time.
         return float(max(took - sum(waited), *ran))
 
+    # All work of the study is sized by this rate, so that a single run must not decide it.
     return BUFFERS * length / median(time_of_run() for _ in range(3)) * 1e3
 
 
@@ -410,6 +412,7 @@ def _post_work_wait(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float
 def _polling(study: OverlapStudy, ranks: OverlapRanks, way: str, _: float, points: Points) -> None:
     for slice_us in SLICES_US:
         for kind in ranks.works:
+            # The number of slices makes up for their length: all lengths take about the same time.
             took = slice_us + (_SLEPT_LONGER if kind == "slept" else 0)
             parameters = {"slice_ns": slice_us * MICROSECOND, "slices": _POLLED_WORK // took}
             answer = ranks.play(way, (1,), kind, "polling", length=_POLLED_SIZE, **parameters)[1]
@@ -441,6 +444,7 @@ def handed_over(ranks: OverlapRanks, way: str, buffer: int) -> int:
         parameters = {"length": length, "work": _LATE}
         # On a busy machine a sender may wait for a processor.
         played = (ranks.play(way, (1,), ranks.works[0], "late receiver", **parameters) for _ in range(_TRIES))
+        # A send that needs the receiver takes at least all of its absence: half of it separates both kinds.
         return any(answers[0]["sent"] < _LATE / 2 for answers in played)
 
     least, most = 0, _MOST_BUFFERS * buffer // _BUFFER_STEP

@@ -219,6 +219,7 @@ class PathStudy(TestbedStudy):
         active, passive = run(sizes=list(sizes), counts=counts)
         if number < 0:
             self._counts[name] = [
+                # Medians are of half round trips, and an operation is a whole one.
                 self._options.operations(2 * each["median"], _SECTION_NS if int(size) > 4096 else 2 * _SECTION_NS)
                 for size, each in active["points"].items()
             ]
@@ -260,6 +261,7 @@ class PathStudy(TestbedStudy):
 
     def _frames_in_c(self, testbed: NamespaceTestbed, sizes: list[int], counts: list[int]) -> _BothFound:
         places = []
+        # The passive side first, so that it is open when the first frame arrives.
         for place, side in reversed(list(enumerate(testbed.sides))):
             own, other = (each.replace(":", "") for each in (testbed.addresses[place], testbed.addresses[1 - place]))
             where = {"interface": testbed.ports[place].interface, "own": own, "other": other, "active": place == 0}
@@ -353,6 +355,7 @@ class PathStudy(TestbedStudy):
                 except (TestbedError, SilenceError) as error:
                     self._recording.remarks.append(f"{rung}: system calls are not counted: {error}")
                     break
+                # Repetitions of the testbed, not a count of the side.
                 active.pop("lost", None)
                 if "xdp" in rung:
                     # The kernel writes to memory of the process, which tracing copies does not show.
@@ -410,6 +413,7 @@ class PathStudy(TestbedStudy):
         copies = [alone.point("memory copy, warm", size) for size in self._sizes("memory copy", "alone")]
         if copies[0] is not None and copies[-1] is not None and len(copies) > 1:
             sizes = self._sizes("memory copy", "alone")
+            # The slope between two sizes, which leaves out the cost of the call.
             facts["copied byte, ns"] = (copies[-1].median - copies[0].median) * 1e3 / (sizes[-1] - sizes[0])
 
 

@@ -25,6 +25,7 @@ class SpinWork:
     """
 
     def __init__(self) -> None:
+        # The least: other programs only prolong a calibration.
         self._cost = min(self._overhead() for _ in range(_BEST_OF))
         """ns that a call takes without any work."""
 
@@ -52,6 +53,7 @@ class SpinWork:
             begun = clock()
             self.work(duration)
             errors.append(clock() - begun - duration)
+        # The median, as a preempted spin is late by a whole time slice.
         return sorted(errors)[count // 2] / duration
 
 
@@ -60,6 +62,7 @@ class BurntWork:
 
     def __init__(self) -> None:
         best = _CALIBRATION_NS
+        # The best of many: a disturbed calibration would give too few loops, and so too short a work.
         for _ in range(_CALIBRATIONS):
             begun = time.perf_counter_ns()
             self._burn(_LOOPS)
@@ -104,12 +107,14 @@ class ProcessorUse:
 
 def scheduled(process: int) -> tuple[int, int]:
     """The ns for which the threads of a process have run, and have waited for a processor."""
+    # The file of the process itself has the times of its main thread only.
     found = [_scheduled(each) for each in Path(f"/proc/{process}/task").glob("*")]
     return sum(ran for ran, _ in found), sum(waited for _, waited in found)
 
 
 def read_use() -> ProcessorUse:
     """The use of processors by this process so far."""
+    # No process is charged for these threads, although they work for its frames.
     softirq = sum(_scheduled(_softirq_threads().get(each))[0] for each in os.sched_getaffinity(0)) / 1e9
     used = resource.getrusage(resource.RUSAGE_SELF)
     return ProcessorUse(used.ru_utime, used.ru_stime, used.ru_nvcsw, used.ru_nivcsw, time.perf_counter(), softirq)
@@ -131,6 +136,7 @@ def _scheduled(thread: Path | None) -> tuple[int, int]:
     """The ns for which a thread has run, and has waited for a processor; 0 if that is not known."""
     with suppress(OSError):
         if thread is not None:
+            # In ns; the times in "stat" are ticks of mostly 10 ms, as long as some rounds.
             ran, waited, _ = (thread / "schedstat").read_text(encoding="utf-8").split()
             return int(ran), int(waited)
     return 0, 0

@@ -69,6 +69,7 @@ class RemoteMachine:
 
     def __init__(self, link: Link, address: bytes | None) -> None:
         self._link = link
+        # Random, since the other machine repeats its reply to a number that it has already answered.
         self._number = SystemRandom().randrange(1 << 30)
         self.address = address or BROADCAST
         self.about = self.ask("hello")

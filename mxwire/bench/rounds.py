@@ -26,6 +26,7 @@ def order(left: Sequence[float], right: Sequence[float], factor: float = 1.0) ->
     Rounds in which both are equal do not count. The result is ``undecided`` unless chance would produce it with a
     probability of at most :data:`DOUBT`, which takes 6 rounds or more.
     """
+    # Not strict: a contestant that was left out has fewer rounds.
     pairs = [(one, factor * other) for one, other in zip(left, right, strict=False)]
     less, greater = sum(one < other for one, other in pairs), sum(one > other for one, other in pairs)
     if chance(less, less + greater) <= DOUBT:

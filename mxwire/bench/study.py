@@ -232,12 +232,15 @@ class Turns:
                 return
             label = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
             order = list(contestants.items())
+            # Every other round in reverse order, since each contestant inherits caches and clock rate from the one
+            # before.
             for name, run in order if number % 2 == 0 else reversed(order):
                 if name in self.out:
                     continue
                 self.progress(f"{label}: {name}")
                 try:
                     run(number)
+                # Without that side, no other contestant can play either.
                 except SideLostError:
                     raise
                 except MxwireError as error:

@@ -179,6 +179,7 @@ class MemorySide(StudySide):
             else:
                 answers.put({"result": result})
 
+        # A queue per role: the thread of an abandoned one may still answer.
         self._answers = answers
         Thread(target=play, daemon=True).start()
 
@@ -326,6 +327,7 @@ class NamespaceTestbed(StudyTestbed):
         super().__init__()
         self.options = options = options or TestbedOptions()
         self.placement, self.cards = machine.placement(), machine.card_processors()
+        # Also after Ctrl-C, which would otherwise leave namespaces on the machine.
         try:
             self._set_up()
         except BaseException:
@@ -385,6 +387,7 @@ class NamespaceTestbed(StudyTestbed):
             port.steer(processor if self.options.steered else None)
 
     def _run(self, role: str, parameters: Found) -> tuple[Found, Found]:
+        # A card receives the frames of its program.
         receivers = self.cards if has_card(str(parameters.get("carrier"))) else self.placement
         if self.options.steered and receivers != self._receivers:
             self._steer(receivers)
@@ -415,6 +418,7 @@ class NamespaceTestbed(StudyTestbed):
 def _delay(port: NamespacePort, seconds: float) -> None:
     """Delay frames that a port transmits, by the queueing discipline netem."""
     words = ["tc", "-n", port.namespace.name, "qdisc", "add", "dev", port.interface, "root", "netem"]
+    # Beyond its limit netem drops frames; that by default, 1000, is less than some windows have in flight.
     words += ["delay", f"{seconds * 1e6:g}us", "limit", "100000"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)

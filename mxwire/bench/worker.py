@@ -80,6 +80,7 @@ def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     They are removed from ``parameters``. Raises :class:`RoleError`.
     """
     for name, value in parameters.items():
+        # Names, which are compared with the known ones where they are used.
         if name in ("carrier", "dialect"):
             continue
         most = LARGEST if name in ("size", "sizes") else _LONGEST_NS if name in _TIMES else _LIMITS.get(name, 1)
@@ -134,6 +135,7 @@ def serve(
 ) -> None:
     """Be a side at its place: write ``about``, and answer requests until standard input is closed."""
     try:
+        # First, since threads inherit the affinity of the thread that starts them.
         pin(processor)
         # Connections, too, belong to the namespace in which they are made.
         with inside(namespace):
@@ -141,6 +143,7 @@ def serve(
             for line in sys.stdin:
                 try:
                     answer(result=play(json.loads(line)))
+                # An answer to each request: without one, the process that asks would wait for its timeout.
                 except Exception as error:
                     answer(**failure(error))
     except (MxwireError, OSError) as error:

@@ -128,6 +128,7 @@ class FrameCard(Card):
 
     def pause(self) -> float:
         """Wait for a moment if the link took no more frames."""
+        # No descriptor reports that a link has room: it is tried after 1 ms.
         return _NAP / 20 if self._queued else _NAP
 
     def close(self) -> None:

@@ -64,6 +64,7 @@ class CardLink:
         self._idle = 0
         """Polls without a record."""
         self._ring: CardRing | None = None
+        # In a folder that other users cannot enter, so that only this process finds the card.
         with TemporaryDirectory(prefix="mxwire-card-") as folder, socket.socket(socket.AF_UNIX) as listener:
             place = Path(folder, "card")
             keep_from_children(listener).bind(str(place))

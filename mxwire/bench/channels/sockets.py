@@ -126,6 +126,7 @@ class TcpChannel(_SocketChannel):
 
     def send(self, size: int) -> None:
         """Send a message."""
+        # A stream does not show a message without bytes.
         view = memoryview(CONTENT)[: size or 1]
         while view.nbytes:  # without a deadline: reading the clock would add to the measured time
             try:

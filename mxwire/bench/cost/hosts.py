@@ -212,8 +212,10 @@ class ModelHost:
             if packet_type == _PULL_REPLY:
                 length = len(frame) - PULL_REPLY_DATA_OFFSET
                 if options.offload:
+                    # The engine copies physically contiguous memory: it needs a chunk per page.
                     submitted = self.bottom.run(now, cost + costs.submit * -(-length // PAGE), "bottom half")
                     self.copied_at = max(self.copied_at, submitted) + round(length * costs.engine)
+                    # Charged already, by the task that submits.
                     cost = 0
                 elif not options.received_in_place:
                     cost += length * costs.delivery_copy

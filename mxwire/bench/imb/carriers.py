@@ -269,6 +269,7 @@ def _running_agent(setup: RankSetup) -> Iterator[int]:
     agent = ChildProcess([sys.executable, "-P", "-m", "mxwire", "agent", *words], stderr=subprocess.PIPE)
     try:
         if setup.agent_processor is not None:
+            # Before it serves, so that threads which it starts then have the same processor.
             os.sched_setaffinity(agent.pid, {setup.agent_processor})
         if agent.read_line(PATIENCE) is None:
             raise MxwireError(f"the agent does not serve within {PATIENCE:g} s")
@@ -326,6 +327,7 @@ class StreamCommunicator(LiveCommunicator):
     def connect(self) -> None:
         """Connect to the lower ranks, and accept the higher ones."""
         self._listener.settimeout(PATIENCE)
+        # One connection per pair: each rank has listened since it was made, so that none waits in a circle.
         for rank in range(self.rank):
             opened = tcp_connection(self._setup.places[rank][1], BASE_PORT + rank)
             opened.sendall(bytes([self.rank]))
@@ -454,6 +456,7 @@ class StreamCommunicator(LiveCommunicator):
         poll = select.poll()
         for each in self._streams.values():
             poll.register(each.socket, select.POLLIN | (select.POLLOUT if each.sending else 0))
+        # At most 1 s, after which the caller checks its own timeout.
         poll.poll(1000)
 
     def counts(self) -> dict[str, int]:

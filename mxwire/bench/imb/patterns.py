@@ -172,6 +172,7 @@ def _window(comm: Communicator, length: int, _: str, *, both: bool) -> Step:
 
     def step(_: int) -> Program[None]:
         other = 1 - comm.rank
+        # Receives are posted before the sends, so that few messages are unexpected.
         if both or comm.rank:
             receives = [comm.irecv(other, each, _TAG) for each in backs]
         if both or not comm.rank:

@@ -15,6 +15,7 @@ from mxwire.link.sendmmsg import IoVector
 
 _BUFFER: Final = 1 << 20
 """Buffer of a pipe in bytes."""
+# A packet must fit into the socket's buffer, which by default has about 208 KiB.
 _LONGEST_PACKET: Final = 65536
 
 
@@ -34,6 +35,7 @@ class ByteStream(Mechanism):
         """Read the message."""
         view = piece.view
         while view:
+            # A read would return new bytes, and so add a copy of Python to that of the kernel.
             count = os.readv(self._read, [view])
             if not count:
                 raise EOFError

@@ -49,6 +49,7 @@ class CopyMeter:
         """The time of a copy in ns. Raises :class:`MechanismError` if the last one has other content."""
         pool, sources = self._sources.pieces(size, turns, step, length)
         _, targets = self._targets.pieces(size, turns, step, length)
+        # Made before the clock is read, so that only copies are timed.
         calls = [ROUTINES[routine](*pair) for pair in zip(sources, targets, strict=True)]
         begin = time.perf_counter_ns()
         for call in calls:

@@ -22,8 +22,10 @@ def pool_of(memory: str, size: int) -> tuple[int, int]:
     if memory == "warm":
         return 0, size
     if memory == "paper":
+        # The paper's rule: one cache line further each time, and back after eight times the L2 cache.
         return LINE, 8 * cache_bytes(2) + size
     if memory == "cold":
+        # A page lies between messages, as prefetching ends at the next page.
         step = -(-size // _PAGE) * _PAGE + _PAGE
         return step, max(cold_bytes(), 2 * step)
     raise MxwireError(f"no memory {memory!r}{suggestion(memory, MEMORIES)}: use {', '.join(MEMORIES)}")

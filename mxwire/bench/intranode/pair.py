@@ -100,6 +100,7 @@ def trips(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
     give, take, clock = pair.mechanism.give, pair.mechanism.take, time.perf_counter_ns
     found: Values = {}
     arrived = None
+    # The values of the warm-up, a tenth of the turns, are overwritten by those of the second run.
     for counted in (False, True):
         part = pieces[-turns:] if counted else pieces[:-turns]
         pair.barrier()
@@ -228,6 +229,7 @@ def _slowed_by_moves(pair: Pair, mechanism: OneSided, piece: Piece, turns: int) 
         # The move that has begun before ends.
         _run_loop()
         first, done, begin = flags.get(_COUNTED), 0, clock()
+        # A block without a message would show no slowdown: it lasts until a slow mechanism has moved one.
         while done < _BLOCK or (wanted == _MOVING and flags.get(_COUNTED) == first and clock() < end):
             _run_loop()
             done += 1
@@ -278,6 +280,7 @@ def accesses(pair: Pair, size: int, turns: int) -> Values:
 
 def _accessed(pair: Pair, window: AccessWindow, direction: Direction, piece: Piece, turns: int) -> Values:
     clock, found = time.perf_counter_ns, dict[str, float]()
+    # Before the fence, as the initiator could otherwise set the flag before the other side has reset it.
     pair.flags.set(_STOP, 0)
     window.fence()
     begin = clock()
@@ -314,6 +317,7 @@ def served(pair: Pair, size: int, turns: int, by_signal: int, idle_ns: int) -> V
         with window.service():
             pair.barrier()
             begin, all_begin = time.thread_time_ns(), time.process_time_ns()
+            # Time of this thread, as it runs in turns with the one that serves.
             while time.thread_time_ns() - begin < idle_ns:
                 _run_loop()
             own = time.thread_time_ns() - begin
@@ -324,6 +328,7 @@ def served(pair: Pair, size: int, turns: int, by_signal: int, idle_ns: int) -> V
                 _run_loop()
         pool.check(pool.piece(0, size), pool.view)
         return found
+    # No request between both: the target measures what waiting costs.
     pair.barrier()
     pair.barrier()
     piece, arrived = pool.piece(0, size), Pool(size, full=False)
@@ -380,8 +385,10 @@ def disturbance(pair: Pair, size: int, messages: int) -> Values:
             buffer = ProbedBuffer(cache_bytes(level) // 2, counter)
             shares, missed = [], []
             for _ in range(messages):
+                # As many bytes as all caches hold, and more: they drive the buffer out.
                 walk += 1
                 cold, _ = buffer.read()
+                # The first one fetches the lines, and the last one is the reference.
                 for _ in range(3):
                     hot, least = buffer.read()
                 pair.barrier()
@@ -391,6 +398,7 @@ def disturbance(pair: Pair, size: int, messages: int) -> Values:
                     pair.mechanism.give(piece)
                 after, misses = buffer.read()
                 pair.barrier()
+                # By chance a read is faster than the hot reference, or slower than the cold one.
                 shares.append(min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0))
                 missed.append(max(misses - least, 0) / buffer.lines)
             found[f"L{level}"] = median(shares)
@@ -421,6 +429,7 @@ def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
     connection = control[rank]
     control[1 - rank].close()
     try:
+        # Either side polls memory, which does not show that the other one has died.
         if rank:
             end_with_parent()
         else:
@@ -454,6 +463,7 @@ def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
     finally:
         mechanism.close()
         if rank:
+            # Exit handlers and unwritten output are those of the parent, which runs them itself.
             os._exit(0)
 
 

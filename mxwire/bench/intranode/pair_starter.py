@@ -150,6 +150,7 @@ class PairStarter:
 
 
 def _module(name: str) -> tuple[str, ...]:
+    # Run with -P, so that no file in the current folder replaces a module.
     return sys.executable, "-P", "-m", f"mxwire.bench.intranode.{name}"
 
 

@@ -122,6 +122,7 @@ class SharedBuffer(SharedMemory):
             # A call per flag would be a tenth of the time of a slot.
             if words[place * STRIDE]:
                 self._flags.wait(place, 0)
+            # Data before the flag: on x86-64 other processors see stores in this order.
             filled[:] = part
             words[place * STRIDE] = 1
             place ^= 1
@@ -195,6 +196,7 @@ class CellQueue(SharedMemory):
             if words[flag]:
                 self._flags.wait(first + place, 0)
             cell[:] = part
+            # One more, since 0 is an empty cell, also beside an empty message.
             words[flag] = length + 1
             place = (place + 1) % CELLS
         self._next[0] = place
@@ -253,6 +255,7 @@ class CellStack(CellQueue):
         """Poll the flags of a direction until a cell has the part of this number, or none for 0; return its place."""
         polls = 0
         while True:
+            # Each time from the first cell, so that the same few remain in the caches.
             for place in range(CELLS):
                 if self._flags.get(first + place) >> _NUMBER == number:
                     return place

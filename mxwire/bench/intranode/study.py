@@ -204,6 +204,8 @@ class _IntranodeRun:
             # Fills the memory.
             program.play(role, size, 2, step, length)
             turns, wanted, least = 1, 0, -(-LEAST_OPERATIONS // self.options.rounds)
+            # Ten times as many per step: few turns of a fast mechanism are too short to be timed, and many of a slow
+            # one take minutes.
             while turns * 10 < _MOST_TURNS and (not wanted or wanted > 10 * turns):
                 turns = turns * 10 if wanted else 2
                 begin = time.perf_counter_ns()

@@ -64,6 +64,7 @@ def system_call(count: int) -> dict[str, Any]:
     call, clock, times, looks = os.getppid, time.perf_counter_ns, [], []
     for _ in range(max(count // _TIMES_LOOKS, 3)):
         begun = clock()
+        # Many calls between two readings of the clock, which takes about as long as one.
         for _ in range(_TIMES_LOOKS):
             call()
         middle = clock()
@@ -93,6 +94,7 @@ def _signal(count: int) -> dict[str, dict[str, float]]:
                 receiver.recv(1)
             return time.perf_counter_ns() - begun
 
+        # With and without a signal in turns, so that both meet the same load.
         pairs = [(passed(flags | os.O_ASYNC), passed(flags)) for _ in range(count)]
         fcntl.fcntl(receiver, fcntl.F_SETFL, flags)
     return {"signal": summary([(longer - shorter) // _SIGNALS for longer, shorter in pairs])}
@@ -246,6 +248,7 @@ def hosts_among_frames(channel: Channel, dialect: str, sizes: list[int], counts:
     channel.barrier()
     if not channel.active:
         for count in counts:
+            # A trip has two messages, with a bare round trip in each.
             for _ in range(2 * count):
                 channel.receive(_BARE)
                 channel.send(_BARE)

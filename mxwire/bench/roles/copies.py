@@ -89,4 +89,5 @@ def routines_of(process: int) -> list[int]:
     here, there = (min(mappings(each, ("/libc.so", "/libc-", "/ld-musl")), default=None) for each in ("self", process))
     if here is None or there is None:
         return []
+    # Each process has the library at another random address; distances within it are equal.
     return [address - here[0] + there[0] for address in own]

@@ -48,6 +48,7 @@ def trips(channel: Channel, sizes: list[int], counts: list[int]) -> dict[str, An
 
 def ping_pong(channel: Channel, size: int, count: int) -> list[int]:
     """Send and receive a message ``count`` times; return the times of the round trips in ns, of the active side."""
+    # Local names: looking an attribute up would be part of each measured time.
     clock, send, receive = channel.clock, channel.send, channel.receive
     times: list[int] = []
     for _ in range(count):
@@ -83,6 +84,7 @@ def flood(
     channel.barrier()
     before, frames = read_use(), channel.frames()
     sends = channel.active is active_sends
+    # The work of one side at a time shows its overhead.
     work = work if channel.active else 0
     interval = (_send_all if sends else _receive_all)(channel, size, count, window, work)
     if not sends:
@@ -164,6 +166,7 @@ def parametrised(channel: Channel, size: int, number: int, gap: int, repetitions
     for _ in range(repetitions):
         if channel.active:
             begun = clock()
+            # The last message is not followed by work, which would delay the receipt of the answer.
             for _ in range(number - 1):
                 channel.send(size)
                 if gap:
@@ -243,11 +246,13 @@ def fragments(
         trip = summary(taken) if channel.active else {}
         round_trip = int(trip.get("median", 0))
         found: dict[str, Any] = {"round trip": trip}
+        # One window that fills the path and does not count, and at least two of the steady state.
         total = window + max(count, 2 * window)
         found["send"] = loaded_flood(channel, size, total, window, multiples)
         found["receive"] = loaded_flood(channel, size, total, window, multiples, active_sends=False)
         found["burst"] = parametrised(channel, size, number, 0, times)
         found["apart"] = parametrised(channel, size, number, round_trip, times)
+        # Twice the median: by then, the answer of a slow round trip has arrived as well.
         found["arrived"] = arrived(channel, size, 2 * round_trip, times)
         if both:
             found["both"] = simultaneous(channel, size, count)["interval"]

@@ -107,6 +107,7 @@ def _timed(channel: ModelChannel, memory: memoryview, size: int, count: int, num
         if step == warm:
             begun = channel.clock()
         if channel.active:
+            # The library may still read messages of the step before, whose numbers change now.
             channel.settle()
             for each, data in zip(numbers, messages, strict=True):
                 np.add(each, number, out=each)

@@ -66,6 +66,7 @@ def frames_in_c(interface: str, own: str, other: str, active: bool, size: int, c
         compile_program(file_text(__file__, "frame_trips.c"), program)
         side = "active" if active else "passive"
         words = [program, interface, f"{BARE_ETHERTYPE:#x}", own, other, side, str(size), str(count)]
+        # No timeout here: the program ends by itself after 5 s without a frame.
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode == _SILENT:
             raise SilenceError("no frame within 5 s")

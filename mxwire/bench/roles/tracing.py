@@ -51,6 +51,7 @@ WARM_TRIPS: Final = 2
 """Round trips that open buffers and caches."""
 _STOP_AT_CALL: Final = signal.SIGTRAP | 0x80
 _ENTRY, _EXIT = 1, 2
+# Without this option, waitpid leaves out threads.
 _WALL: Final = 0x40000000
 _MARK: Final = "getppid"
 """A marker: a call with no other use, which the child makes before and after the counted operations."""
@@ -169,6 +170,7 @@ def trace(play: Callable[[], None], operations: int = 1, rings: tuple[str, ...] 
     def traced() -> None:
         if libc.ptrace(_TRACE_ME, 0, None, None):
             raise OSError(ctypes.get_errno(), "ptrace")
+        # Stopped, until the tracer has set its options.
         os.kill(os.getpid(), signal.SIGSTOP)
         play()
 
@@ -352,6 +354,7 @@ class _Tracer:
         if name in _WRITES:
             # Into the memory of another process: all of it, or the caller takes it for a failure.
             return self._parts(arguments[1], arguments[2])
+        # Length of struct mmsghdr: a header of 56 bytes, the number of bytes sent, and padding.
         step = 64
         count = value if name == "sendmmsg" else 1
         segments = []
