@@ -67,6 +67,10 @@ class DataArrival(Arrival):
         """A copy of the data."""
         return self.packet[self.start : self.start + self.size]
 
+    def detach(self) -> None:
+        """Release the frame, and keep only the data: a frame may be much longer than its data."""
+        self.packet, self.start = self.data, 0
+
 
 # mypyc keeps one freed object per class, so that single frames, as in a ping-pong, allocate none.
 @mypyc_attr(free_list_len=1)

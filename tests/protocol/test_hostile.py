@@ -293,3 +293,16 @@ def test_early_packets_do_not_pile_up():
     numbers = np.arange(2, 0x3FFF)
     world.inject(0, *(tiny[:24] + int(each).to_bytes(2, "big") + tiny[26:] for each in numbers))
     assert len(there.window.early) == 255
+
+
+def test_early_packets_keep_only_the_memory_that_is_accounted_for():
+    """R-ORD-03: a frame may be 100 times as long as its message."""
+    world = World()
+    one, _, there, _ = world.pair()
+    tiny = frame_to(one, Tiny, lib_seqnum=9, length=1, data=b"x")
+    medium = frame_to(one, Medium, lib_seqnum=10, length=8, frag_length=2, frag_pipeline=12, data=b"xy")
+    frames = [world.codec.build(each).ljust(8000, b"\0") for each in (tiny, medium)]
+    world.nodes[0].receive_few(frames, world.now)
+    kept = [each for early in there.window.early.values() for each in early]
+    assert [each.data for each in kept] == [b"x", b"xy"]
+    assert sum(len(each.packet) for each in kept) <= one.early_bytes < 200

@@ -184,6 +184,9 @@ class Window:
         if kept and not (isinstance(arrival, Fragment) and isinstance(kept[0], Fragment)):
             return
         if len(kept) < _FRAGMENTS_KEPT and not _is_duplicate(arrival, kept):
+            if isinstance(arrival, DataArrival):
+                # Only the data is accounted for.
+                arrival.detach()
             kept.append(arrival)
             self._account(size)
 

@@ -151,9 +151,10 @@ class Receive(MessageTarget):
         if self.memory is _UNALLOCATED:
             try:
                 if data is not None and length <= self._maximum:
-                    # Compiled code slices ``bytes`` directly.
-                    whole = data if isinstance(data, bytes) else bytes(data)
-                    self.buffer = bytearray(whole[start : start + length])
+                    end = start + length
+                    # Compiled code slices ``bytes`` directly; a slice of a view copies nothing.
+                    part = data[start:end] if isinstance(data, bytes) else memoryview(data)[start:end]
+                    self.buffer = bytearray(part)
                     return
                 self.buffer = bytearray(min(length, self._maximum))
             except MemoryError:
