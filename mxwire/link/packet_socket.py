@@ -28,17 +28,21 @@ def open_socket(
 
     Raises :class:`~mxwire.link.errors.LinkError` without permission, with instructions to get it.
     """
-    if not hasattr(socket, "AF_PACKET"):
-        raise LinkError(f"{interface.name}: raw Ethernet frames need Linux, this is {sys.platform}")
-    try:
-        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
-    except PermissionError as error:
-        raise LinkError(f"{interface.name}: {permission_advice()}") from error
-    except OSError as error:
-        raise LinkError(f"{interface.name}: this kernel has no packet sockets: {error.strerror}") from error
+    opened = _raw_socket(interface)
     opened.setsockopt(SOL_PACKET, _VERSION, version)
     packet_filter.attach(opened, program)
     return opened
+
+
+def _raw_socket(interface: NetworkInterface) -> socket.socket:
+    if not hasattr(socket, "AF_PACKET"):
+        raise LinkError(f"{interface.name}: raw Ethernet frames need Linux, this is {sys.platform}")
+    try:
+        return socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+    except PermissionError as error:
+        raise LinkError(f"{interface.name}: {permission_advice()}") from error
+    except OSError as error:
+        raise LinkError(f"{interface.name}: cannot open a packet socket: {error.strerror}") from error
 
 
 def bind(opened: socket.socket, interface: NetworkInterface, ethertype: int) -> None:
@@ -89,10 +93,14 @@ def take_error(opened: socket.socket) -> int:
 def whole_sender(interface: NetworkInterface) -> socket.socket:
     """Open a socket that receives nothing, and expects a header for the kernel (struct virtio_net_hdr) before each
     frame that is sent."""
-    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
-    opened.setsockopt(SOL_PACKET, _KERNEL_HEADER, 1)
-    enlarge_send_queue(opened)
-    bind(opened, interface, 0)
+    opened = _raw_socket(interface)
+    try:
+        opened.setsockopt(SOL_PACKET, _KERNEL_HEADER, 1)
+        enlarge_send_queue(opened)
+        bind(opened, interface, 0)
+    except BaseException:
+        opened.close()
+        raise
     return opened
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import resource
 import select
 import shutil
 import socket
@@ -11,6 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,8 @@ from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, MemoryLink, Mode, PacketLink, XdpLink, memory_pair
 from mxwire.link.backoff import SendBackoff
 from mxwire.link.bpf import XdpMode
-from mxwire.link.packet_socket import SOL_PACKET
+from mxwire.link.interface import read_interface
+from mxwire.link.packet_socket import SOL_PACKET, whole_sender
 from mxwire.link.ring import ReceiveRing
 from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
@@ -568,6 +572,24 @@ def test_nothing_stays_when_opening_fails(cable: tuple[Port, Port], monkeypatch:
     with pytest.raises(LinkError, match="not today"):
         opened(cable[0])
     assert (descriptors(), mappings()) == before
+
+
+def test_a_second_socket_that_cannot_be_opened_is_an_error_in_one_line(cable: tuple[Port, Port]) -> None:
+    """The limit of descriptors is reached after the first socket."""
+    before, limits = descriptors(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    with cable[0].namespace.inside():
+        found = read_interface(cable[0].interface)
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+        try:
+            with pytest.raises(LinkError, match=r"cannot open a packet socket: .*open files"):
+                whole_sender(found)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        with pytest.raises(LinkError, match="the interface is gone"):
+            whole_sender(replace(found, name="renamed"))
+    assert descriptors() == before
 
 
 # Links that cannot be opened.
