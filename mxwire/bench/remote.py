@@ -124,6 +124,7 @@ class RemoteSide(StudySide):
             if time.monotonic() > end:
                 address = mac_text(self._machine.address)
                 raise SideLostError(f"the side at {address} has no result within {timeout:g} s")
+            # Requests pass through the measured interface: they must be few.
             time.sleep(_POLL)
         return {"ready": True}
 

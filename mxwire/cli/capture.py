@@ -149,6 +149,7 @@ def _capture(options: CaptureOptions) -> None:
             listening(interface.name, options.seconds, options.count)
             _loop(options, tap, signals, files, tally, names)
         finally:
+            # Read before the socket is closed: the last block of the file has this number.
             tally.dropped = tap.statistics().dropped
             signals.restore()
             files.close(tally.dropped)
@@ -183,6 +184,7 @@ def _loop(
     for batch in passing(tap, signals, None if options.seconds is None else tally.started + options.seconds):
         if not len(batch):
             continue
+        # Also in frames that the filter leaves out: others with these addresses may follow.
         new = _new_names(batch, names)
         names |= new
         decoded = decoder.decode(batch) if printer is not None or selector is not None else None

@@ -25,6 +25,7 @@ from mxwire.texts import file_text
 Source = Callable[[], Iterable[str]]
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
+# Generated, since loading the catalogues themselves would delay each completion.
 _NAMES: Final = Path(__file__).with_name("names.json")
 _RULES: Final = Path(__file__).parents[1] / "rules" / "index.json"
 _DIALECTS: Final = ("auto", "mxoe", "omx", "omx:1500", "omx:9000")
@@ -137,6 +138,7 @@ def _open_quote(line: str) -> int | None:
     for at, each in enumerate(line):
         if escaped:
             escaped = False
+        # Within single quotes, a backslash is an ordinary character.
         elif each == "\\" and (place is None or line[place] == '"'):
             escaped = True
         elif place is None and each in "'\"":

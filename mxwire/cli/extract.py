@@ -129,6 +129,7 @@ class _PartialFile:
             check_writable(target)
             check_regular(target)
         try:
+            # In the same folder, since a file is moved in one step only within a file system.
             self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self._place and self._place.parent)
             self._path = Path(self._folder.name) / "content"
             self._file = self._path.open("w+b")

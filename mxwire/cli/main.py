@@ -92,6 +92,7 @@ class _Commands(CommandGroup):
                 _has_damage()
                 raise
             except SystemExit as end:
+                # Damaged input outranks a failed check; codes of signals remain.
                 if _has_damage() and end.code in (None, 0, 1):
                     end.code = 2
                 # The command chose this exit code because a check failed. It is kept even if the reader of the output
@@ -104,6 +105,7 @@ class _Commands(CommandGroup):
             finally:
                 # Before any message about the end, even the newline after ^C.
                 progress.erase()
+            # An error of buffered output must arise here, where it becomes a message.
             sys.stdout.flush()
             if _has_damage():
                 sys.exit(2)

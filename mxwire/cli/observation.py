@@ -62,6 +62,7 @@ class Observation:
         Before the first frame there are snapshots only with ``empty``.
         """
         observer = self.observer
+        # The first snapshot comes early, so that a screen is not empty for a long interval.
         due = time.monotonic() + min(self._interval, 0.2)
         for batch, now_ns in self._frames():
             if len(batch):

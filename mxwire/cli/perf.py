@@ -209,6 +209,7 @@ def _send(
                 other.begin(parameters)
             warning = _PreemptionWarning(options)
             for result in sender.measure(options.pause / 1000, intervals):
+                # Output is left out of the time in which this side must have a CPU.
                 warning.check()
                 results.append(result)
                 if other is None:
@@ -221,6 +222,7 @@ def _send(
         except HostError as error:
             failed = True
             _report_failure(options, error, len(results))
+        # The last answer of the receiver is still to be acknowledged.
         opened.close(0 if failed else SETTLE)
     if other is not None and not failed:
         other.end()
@@ -365,6 +367,7 @@ def _receive(options: PerfOptions) -> bool:
                 measurement = receiver.wait(idle)
             except HostClosedError:
                 raise
+            # Any host can send a bad message, which must not end the service for others.
             except HostError as error:
                 note(f"a message broke off, and is ignored: {error}")
                 continue

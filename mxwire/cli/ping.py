@@ -48,6 +48,7 @@ def command(options: PingOptions) -> None:
     """
     from mxwire.host.ping import Pinger
 
+    # The thread that measures also runs the host: a change of threads would be part of the times.
     with options.live.open(short_frames=True, background=False) as host:
         peer = find(host, options.destination, options.timeout)
         pinger = Pinger(host, _initiator(host, peer, options.destination, options.key))

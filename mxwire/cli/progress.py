@@ -54,6 +54,7 @@ class Estimate:
             return
         now = self._clock()
         self._steps.append((now, done))
+        # The last steps remain however old they are, since slow work would otherwise have no estimate.
         while len(self._steps) > _STEADY_STEPS + 1 and self._steps[1][0] < now - _WINDOW_SECONDS:
             self._steps.popleft()
 

@@ -128,6 +128,7 @@ def live_source(
 
     wanted, snap = ethertypes or (ETHERTYPE_MXOE,), WHOLE if snap is None else snap
     only = wanted[0] if len(wanted) == 1 else None
+    # The kernel can filter for one EtherType only: with several, it passes all frames.
     with Tap.open(interface, ethertype=only, promiscuous=True, ring_bytes=ring_bytes, snap=snap) as tap:
         signals = EndSignals(tap)
         source = LiveSource(tap, signals, seconds, copied=copied)

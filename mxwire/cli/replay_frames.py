@@ -79,6 +79,7 @@ def replay_frames(options: ReplayOptions) -> None:
     LiveOptions(options.interface).check()
     ethertype = options.new_ethertype or options.ethertype
     with open_link(options.interface, options.via, ethertype=ethertype, promiscuous=True) as link:
+        # The player itself polls, shortly before a frame is due.
         link.spin = 0.0
         source = PreparedCapture(options, selection, link.address, link.mtu)
         _require_pace(source, options, pace)
@@ -114,6 +115,7 @@ def _send(source: PreparedCapture, player: Player, options: ReplayOptions) -> No
     with bar("frames", total, wanted=not options.as_json) as shown:
         for _ in rounds:
             player.play(_tracked(source.pieces(), player, shown) if shown.shown else source.pieces())
+            # Without a frame, endless loops would only read the file again and again.
             if not player.result.frames:
                 return
     player.listen(options.linger)
@@ -154,6 +156,7 @@ class PreparedCapture:
         self.bytes = self.frames = 0
         fresh = self._read()
         self._rest: Iterator[FrameBatch] | None = fresh
+        # Prepared before the first frame: decoding between two frames would delay the second one.
         for piece in fresh:
             self._kept.append(piece)
             self.bytes += len(piece.buffer)
@@ -223,6 +226,7 @@ class PreparedCapture:
 
 
 def _consumed(kept: list[FrameBatch]) -> Iterator[FrameBatch]:
+    # A list removes items from its end without moving the others.
     kept.reverse()
     while kept:
         yield kept.pop()

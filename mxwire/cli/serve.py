@@ -53,6 +53,7 @@ def command(options: ServeOptions) -> None:
 
     end_like_interrupt()
     endpoints = options.endpoints or (MEETING_POINT,)
+    # A short poll catches the next message of an exchange without a sleep, and costs an idle server nothing.
     with options.live.open(spin=0.001) as host:
         service = Service([host.open_endpoint(each, options.key) for each in endpoints], echo=options.echo)
         reporter = _ServiceReporter(host, service, options)

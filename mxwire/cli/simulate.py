@@ -262,6 +262,7 @@ def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], targe
         workers.campaign(len(seeds)) as campaign,
     ):
         answers = campaign.play(partial(_drawn_run, fixed), seeds, codec=codec, finished=shown.update)
+        # In the order of the seeds, on which the digest depends, not in that of the workers.
         for seed, answer in zip(seeds, answers, strict=True):
             if isinstance(answer, RunOutcome):
                 outcome = answer

@@ -102,6 +102,7 @@ def _show(observed: Observation, name: str, options: TopOptions) -> None:
         app.run()
     finally:
         observed.stop()
+        # At most 5 s: the thread may wait for a slow pipe, and ends with the process.
         worker.join(5.0)
     if observed.latest is None and observed.error is None:
         note(f"{name}: no MXoE frame passed")

@@ -67,6 +67,7 @@ class WriterProcess:
             os.close(tables_write)
             os.close(answer_read)
             _serve(FileIO(tables_read), FileIO(answer_write, "w"))
+        # With these ends open, this process would not see that the other one has ended.
         os.close(tables_read)
         os.close(answer_write)
         return cls(process, FileIO(tables_write, "w"), FileIO(answer_read))
@@ -133,6 +134,7 @@ def _send(tables: FileIO, value: Path | Table | None) -> None:
     parts = [memoryview(body), *(each.raw() for each in arrays)]
     head = b"".join(map(_COUNT.pack, (len(parts), *map(len, parts))))
     for part in (memoryview(head), *parts):
+        # Unbuffered, a write may take only a part.
         while part:
             part = part[tables.write(part) :]
 

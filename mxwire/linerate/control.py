@@ -149,6 +149,7 @@ class SinkControl:
                     "(--to MAC --no-sink)"
                 )
             )
+        # Others may answer later: a generator must not use the fastest sink by chance.
         converse(self._link, request, lambda: None, settle)
         return [SinkAddress(address, fields) for address, fields in sorted(request.replies.items())]
 

@@ -151,6 +151,7 @@ class FrameGenerator:
         self._send = send or (lambda first, end: link.send(slots.frames(first, end)))
         self._slots = slots
         self._plan = plan
+        # One call per burst, so that its frames follow each other without a pause.
         self._batch = max(plan.batch or batch, plan.burst)
         self._clock = clock
         self._day_clock = day_clock
@@ -183,6 +184,7 @@ class FrameGenerator:
             while not self.stopped and (end is None or now < end):
                 if plan.count is not None and result.frames >= plan.count:
                     break
+                # Not after each batch: clocks and terminal take time from the frames.
                 if now >= check:
                     result.clock_steps += monitor.check()
                     check = now + _CLOCK_CHECK_NS
@@ -221,6 +223,7 @@ class FrameGenerator:
             if not count:
                 self._wait(now, bucket)
                 return
+        # Stamped just before the call, so that latencies do not include the wait for the pace.
         first = self._slots.stamp(result.frames, count, self._day_clock())
         sent = self._send(first, first + count)
         if bucket is not None and sent and not result.frames:

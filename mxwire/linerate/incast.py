@@ -82,6 +82,7 @@ class IncastTester:
                 break
             clean, blocks = blocks, blocks * 2
         lost = [each for each in rounds if each["lost"]]
+        # More than half of the loss happened here, behind the switch.
         by_ring = sum(each["ring"] for each in lost) * 2 > sum(each["lost"] for each in lost) if lost else False
         frames = count * clean * BLOCK
         return {
@@ -103,6 +104,7 @@ class IncastTester:
         frames = blocks * BLOCK
         self._progress(f"{count_of(count, 'sender')}, {frames} frames each")
         time.sleep(options.cool_down)
+        # Late frames of the last round have its number, and do not count in this one.
         self._number = (self._number + 1) % RUNS
         for each in senders:
             self._control.ask(each.address, "respond", run=self._number, size=options.size, frames=frames)

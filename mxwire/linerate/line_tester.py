@@ -129,6 +129,7 @@ class LineTester:
     def _trial(self, templates: tuple[FrameTemplate, ...], plan: GeneratorPlan) -> RunResult:
         """Run one trial. Raises :class:`~mxwire.errors.MxwireError` if it could not be completed, and
         KeyboardInterrupt if it was interrupted."""
+        # Queues on the path drain: a trial must not begin with those that the last one has filled.
         if not self._rested:
             time.sleep(self._options.cool_down)
         self._rested = False
@@ -186,6 +187,7 @@ class LineTester:
         for _ in range(_ATTEMPTS):
             found = self._at_rate(measured, rate)
             reached = found.generator.frames_per_second >= _REACHED * rate
+            # A loss counts below the rate as well: more frames would not lose fewer.
             if reached or found.loss > self._options.accepted_loss:
                 break
         passed = reached and found.loss <= self._options.accepted_loss
@@ -282,4 +284,5 @@ class LineTester:
 def _lost_by_tester(found: RunResult) -> str | None:
     """Return the part of the tester that lost frames in a trial; None if it was not the tester."""
     places = found.places()
+    # More than half of the loss: a few drops in the ring do not explain that of a network.
     return "sink" if places.get("receiver's ring", 0) * 2 > found.lost else None

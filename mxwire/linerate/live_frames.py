@@ -151,6 +151,7 @@ def live_program(
     ``frames`` has the bytes of several templates; without it all live frames have those of the only template.
     """
     code: list[Instruction | str] = [
+        # Calls of helpers keep R6 to R9, and overwrite R0 to R5.
         *(compute(R6, "=", R1), *load_value_address(R8, state.descriptor)),
         *(call(Helper.NANOSECONDS), store(Size.DOUBLE, R10, _TIME, R0)),
         *([] if plan.rate is None else _pace(plan, plan.rate, state)),
@@ -169,7 +170,7 @@ def live_program(
 
 def _pace(plan: GeneratorPlan, rate: float, state: BpfMap) -> Code:
     """Drop the frame unless one is due at the time in R0; otherwise count it, and note how late it is."""
-    # In 2**-32 ns.
+    # In 2**-32 ns: at 100 million frames per second, whole ns would change the rate by up to 5%.
     gap = min(int(burst_gap(rate, plan.burst) * (1 << 32)), _LONGEST_GAP)
     return [
         *(load(Size.DOUBLE, R1, R8, _State.END), jump_if(R0, ">=", R1, _EARLY)),
@@ -406,6 +407,7 @@ class KernelGenerator:
         result.duration_ns = (self._get(_State.LAST) if complete else min(time.monotonic_ns(), self._end)) - self._begun
         if plan.rate is not None:
             result.forgone = self._get(_State.FORGONE)
+            # A call with more frames than samples has overwritten its first ones.
             samples = np.frombuffer(self._memory, np.int64, _SAMPLES, _SAMPLES_AT)
             result.lateness.add(samples[np.arange(max(before, frames - _SAMPLES), frames) % _SAMPLES])
 
@@ -417,6 +419,7 @@ class KernelGenerator:
             return 0
         time_left = min(self._call_ns, self._end - now)
         if plan.rate is None:
+            # Only the first call shows how long a frame takes.
             count = _FIRST_CHUNK if not frames else int(time_left / self._poll_ns)
             return max(min(count, _FRAMES_MAXIMUM, _UNLIMITED if plan.count is None else plan.count - frames), 1)
         if self._call_ns == _CALL_NS and burst_gap(plan.rate, plan.burst) > 2 * _SPIN_NS:

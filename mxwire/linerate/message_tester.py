@@ -138,6 +138,7 @@ class MessageTester:
         # A rate that was delivered without retransmissions counts, even if the trial did not reach its offered rate.
         knee = max(float(found.value), *(each.rate for each in trials if not each.retransmitted), 0.0)
         lossy = [each.rate for each in trials if each.retransmitted]
+        # Below the knee, since above it round trips are the time that messages wait in the window.
         loads = [self._trial(length, knee * share) for share in (0.1, 0.5, 0.9) if knee]
         return {
             "test": "messages",

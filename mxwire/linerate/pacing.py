@@ -39,6 +39,7 @@ class TokenBucket:
     def __init__(self, rate: float, start: int, *, burst: int = 1, depth_ns: int = DEPTH_NS) -> None:
         self.burst = burst
         self._gap = burst_gap(rate, burst)
+        # At least one, as a bucket without room would forgo all bursts of a slow rate.
         bursts = max(int(rate * depth_ns / SECOND) // burst, 1)
         self.depth = bursts * burst
         """Maximum number of frames that may be sent at once."""

@@ -52,6 +52,7 @@ def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Genera
         else:
             failed = True
             high = rate
+            # Higher rates that passed before did so by chance: only lower ones still count.
             passed = {each: count for each, count in passed.items() if each < high}
             low = max(passed, default=0.0)
         if low == limit or (failed and high - low <= step):
@@ -86,6 +87,7 @@ def search_count(maximum: int, resolution: int = 1) -> Generator[int, bool, int]
         raise MxwireError(f"a burst has at least 1 frame, not {maximum}")
     low, high, count = 0, maximum + 1, maximum
     while high - low > max(resolution, 1) or (not low and high > 1):
+        # The maximum is the first one: often all of it passes, and one trial is enough.
         if (yield count):
             low = count
             if low == maximum:

@@ -232,6 +232,7 @@ class FrameSink:
             return False
         place = np.ndarray(count, _WORDS, batch.buffer, at + _PLACE_AT, (step,))
         sequence = place & _SEQUENCES
+        # The other path counts altered frames one by one.
         if form.failing(batch.buffer, start, step, sequence) is not None:
             return False
         if run.streams == 1:

@@ -91,5 +91,6 @@ def two_processors(chosen: int | None) -> tuple[int | None, int | None]:
     """Return the CPUs of a generator and a sink on this machine: different ones, if there are two."""
     available = sorted(os.sched_getaffinity(0))
     near = available[0] if chosen is None and len(available) > 1 else chosen
+    # On the generator's processor, a sink would lose frames whenever that one runs.
     others = [each for each in available if each != near]
     return near, (others[-1] if near is not None and others else None)

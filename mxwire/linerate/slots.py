@@ -55,6 +55,7 @@ class FrameSlots:
     ) -> None:
         if not 1 <= streams <= STREAMS_MAXIMUM:
             raise MxwireError(f"a generator has 1 to {STREAMS_MAXIMUM} streams, not {streams}")
+        # Whole cycles of both, so that a slot always has the same template and the same stream.
         cycle = math.lcm(len(templates), streams)
         longest = max(map(len, templates))
         stride = -(-longest // _LINE) * _LINE

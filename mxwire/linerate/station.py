@@ -135,11 +135,13 @@ class SinkStation:
         if message is None:
             self.sink.foreign += 1
             return
+        # Two stations would otherwise answer each other without end.
         if message.reply:
             return
         source = frame[SOURCE]
         key = source, message.number
         if key not in self._replies:
+            # The oldest reply first: a request is repeated for some seconds at most.
             while len(self._replies) >= _REPLIES_KEPT:
                 del self._replies[next(iter(self._replies))]
             self._replies[key] = self._answer(message, source).encode(source, self._link.address)

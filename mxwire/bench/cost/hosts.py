@@ -132,6 +132,7 @@ class EndpointRank(ModelRank):
         """Append a task of the library, if events wait."""
         if not self.planned and self.endpoint.card.ring:
             self.planned = True
+            # The copy engine works in order: when it is done, the data of these events are there.
             self.schedule.at(max(self.core.free_at, self.host.copied_at), self.work)
 
     def work_late(self) -> None:

@@ -164,6 +164,7 @@ class StreamRank(ModelRank):
         if message.receive is None:
             return
         while message.copied < message.arrived:
+            # Once per message, which one call receives.
             fixed = self.costs.tcp_receive if not message.copied else 0
             length = message.length(message.copied)
             message.copied += 1

@@ -330,6 +330,7 @@ class StreamCommunicator(LiveCommunicator):
         # One connection per pair: each rank has listened since it was made, so that none waits in a circle.
         for rank in range(self.rank):
             opened = tcp_connection(self._setup.places[rank][1], BASE_PORT + rank)
+            # Ranks connect in any order, and several may have one address.
             opened.sendall(bytes([self.rank]))
             self._add(rank, opened)
         while len(self._streams) < self.size - 1:

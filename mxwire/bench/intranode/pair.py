@@ -438,6 +438,7 @@ def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
         mechanism.join(rank, child or os.getppid())
         pair = Pair(mechanism, flags, rank, lock_file)
         pair.barrier()
+        # Between barriers: a start may use the other side, which must have joined.
         mechanism.start()
         pair.barrier()
         if rank:

@@ -161,6 +161,7 @@ def _carry(source: Node, target: Node) -> None:
             target.receive(frames, now)
     elif frames:
         target.receive_few(frames, now)
+    # Taken, as they would accumulate.
     source.events()
 
 

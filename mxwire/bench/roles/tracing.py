@@ -221,6 +221,7 @@ class _Tracer:
     def _wait(self) -> tuple[int, int]:
         """Wait until a thread of the child stops, or the child ends."""
         while len(self._threads) > 1:
+            # One by one: a wait for any child would also reap those that other parts of this process have started.
             for thread in tuple(self._threads):
                 found, status = os.waitpid(thread, _WALL | os.WNOHANG)
                 if found and thread != self._child and not os.WIFSTOPPED(status):
@@ -310,6 +311,7 @@ class _Tracer:
                 self.found.copied = self._trail = None
                 return
             self._routines[address] = entry, int.from_bytes(word, "little")
+            # Tracing writes whole words, of which the breakpoint changes the first byte.
             self._poke(address, int.from_bytes(bytes([_BREAK]) + word[1:], "little"))
 
     def _unwatch(self) -> None:
@@ -327,6 +329,7 @@ class _Tracer:
         if self._trail is None or self._libc.ptrace(_GET_REGISTERS, thread, None, ctypes.addressof(room)):
             return False
         registers = list(_REGISTERS.unpack(room.raw))
+        # The processor stops behind the breakpoint, which is one byte long.
         known = self._routines.get(registers[_RIP] - 1)
         if known is None:
             return False

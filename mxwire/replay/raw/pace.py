@@ -86,6 +86,7 @@ class AtFrameRate(Pace):
 
     def due(self, timestamp_ns: NDArray[np.int64], _length: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the index of each frame, times the interval."""
+        # Multiples of the interval: a sum of rounded ones would drift.
         places = np.arange(self._next, self._next + len(timestamp_ns))
         self._next += len(timestamp_ns)
         return (places * self._gap).astype(np.int64)

@@ -128,6 +128,7 @@ class Player:
             self._send(batch, 0, first)
         if self._began is None:
             self._began = self._clock()
+            # These frames define the beginning, and are not late.
             self._late.append(due[:first])
         if self._pace.hurried:
             self._send(batch, 0, len(batch))
@@ -143,6 +144,7 @@ class Player:
         place = 0
         while place < count:
             now = self._wait_until(times[place])
+            # With all frames that have become due during the wait.
             end = bisect_right(times, now, place + 1)
             self._send(batch, place, end)
             left_at[place:end] = self._clock()
@@ -156,6 +158,7 @@ class Player:
         clock = self._clock
         now = clock()
         self._thread.note_delay(now - due)
+        # There is time for counting before the next frame.
         if due - now > SPIN_NS:
             self._count_errors()
             now = clock()
@@ -163,6 +166,7 @@ class Player:
             self._count(self._link.receive(max(0, left - SPIN_NS) / 1e9))
             now = clock()
         self._thread.nap(due - now)
+        # A nap ends before the time, as the kernel may end a sleep after it.
         while now < due:
             now = clock()
         return now

@@ -110,6 +110,7 @@ class ReplayActor:
         self._now = now
         frame = self.codec.parse(raw)
         state = self.conversation
+        # On a shared network, frames of other hosts arrive as well.
         if isinstance(frame, Malformed) or frame.src_mac != state.other:
             return
         if frame.dst_mac not in (state.address, BROADCAST):
@@ -124,6 +125,7 @@ class ReplayActor:
         else:
             if isinstance(frame, (packets.ConnectRequest, packets.ConnectReply)):
                 state.live_index = frame.src_dst_peer_index
+            # Silence counts from the last frame.
             self._quiet_since = None
             self._receiver.receive(frame, now)
             if isinstance(frame, packets.ConnectReply) and frame.connect_status_code:
@@ -131,6 +133,7 @@ class ReplayActor:
 
     def transmit(self, now: int, at_most: int = 64) -> list[bytes]:
         """Return the frames to transmit now: answers, and the next records of the script."""
+        # Time begins with the first call, as the clock may be any.
         self._progress_ns = self._progress_ns or now
         if not self._introduced:
             self._introduce(now)
@@ -189,6 +192,7 @@ class ReplayActor:
         """Return whether a frame that preceded a record of the played host is still missing."""
         missing = self._awaited.before(record)
         full = isinstance(record.frame, NUMBERED) and len(self._pair(record.frame).unacked) >= WINDOW
+        # A new session ends the retransmission of messages of the old one, which the recorded host had received.
         busy = isinstance(record.frame, packets.ConnectRequest) and record.news and bool(self._awaited.unacked())
         if not missing and not full and not busy:
             return False

@@ -28,6 +28,7 @@ class AwaitedFrames:
             return self._expected.pulls_before(record)
         found = []
         for place, each in self._open.items():
+            # Only earlier frames can have caused this one.
             if place >= record.number:
                 break
             if not each.again or not self._has_arrived(each):

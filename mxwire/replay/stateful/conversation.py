@@ -100,6 +100,7 @@ class EndpointPair:
             self.unacked[live] = Sent(live, [frame], now)
         elif waiting is not None:
             waiting.sent_ns = now
+            # All fragments of a MEDIUM message have its number.
             if frame not in waiting.frames:
                 waiting.frames.append(frame)
 
@@ -137,6 +138,7 @@ class EndpointPair:
         (self.incomplete.discard if complete else self.incomplete.add)(live)
         while self.expected in self.arrived and self.expected not in self.incomplete:
             self.expected = successor(self.expected)
+        # The oldest frame decides when an ack is due, however many follow it.
         if self.first_of_owed_ns is None:
             self.first_of_owed_ns = now
 

@@ -69,6 +69,7 @@ class OwnPulls(PendingFrames):
         """Record the arrival of a recorded reply."""
         handle = reply.dst_pull_handle, reply.dst_magic
         for place, waiting in list(self._waiting.items()):
+            # By handle, since a reply does not name the PULL that requested it.
             if place[:2] == handle:
                 waiting.lacks.discard(reply.msg_offset)
                 if not waiting.lacks:

@@ -169,6 +169,7 @@ class FrameReceiver:
         elif not self._expected.last_known(key):
             self._unasked(frame)
             return
+        # A refusal announces neither a session nor a number.
         if frame.connect_status_code:
             return
         session = frame.target_session_id
@@ -190,6 +191,7 @@ class FrameReceiver:
         """Take a connect of the live host, which may be a restart."""
         state, pair = self._with, self._pair(frame)
         place = state.connect_of(pair, frame)
+        # The recording may have another number of repetitions: they depend on the time of the answer.
         if place in self._requests:
             self._on_connect(frame, pair, None, True)
             return
@@ -247,6 +249,7 @@ class FrameReceiver:
                 self._take(message, frame, pair)
         message, fragments, size = known
         fragment = frame.frag_seqnum if isinstance(frame, packets.Medium) else 0
+        # A retransmission, whose first receipt was compared.
         if fragment in fragments:
             return
         fragments.add(fragment)
@@ -308,6 +311,7 @@ class FrameReceiver:
             self._meet(expectation, normalised, pair)
         elif not self._expected.last_known(key) and room is None and not self._regions.ended(frame):
             sender = pair.played, pair.live, frame.session, frame.lib_seqnum
+            # Reported once, although it is retransmitted until it is acknowledged.
             if sender not in self._surplus:
                 self._surplus.add(sender)
                 self._unasked(frame, self._regions.is_there(frame))
@@ -327,6 +331,7 @@ class FrameReceiver:
             was: Any = expectation.record.frame
             handle = frame.src_pull_handle, frame.src_magic
             self._with.live_handles[was.src_pull_handle, was.src_magic] = handle
+            # The length is a choice of the application: it is reported once per receive, not with each block.
             if was.total_length != frame.total_length:
                 self._report_room(place, frame, str(was.total_length))
                 frame_as_recorded = replace(frame, total_length=was.total_length, block_length=was.block_length)

@@ -34,6 +34,7 @@ class PlayedRegions:
         last: dict[RegionKey, bytearray] = {}
         for record in records:
             frame = record.frame
+            # Numbers and use counters of regions recur, so that each RNDV has content of its own.
             if record.is_played and isinstance(frame, Rndv) and record.news and frame.msg_length <= _LONGEST:
                 last[_place(frame.src_endpoint, frame)] = self._content[record.number] = bytearray(frame.msg_length)
             elif not record.is_played and isinstance(frame, Pull):
