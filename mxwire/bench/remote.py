@@ -42,9 +42,9 @@ _POLL: Final = 0.02
 _KEPT: Final = 64
 _SIDE: Final = "side"
 RANK: Final = "rank"
+"""Kinds of processes that a machine starts for others."""
 _RANK_ROLES: Final = ("connect", "measure")
 """Roles of a rank that another machine may start: the others open interfaces and start agents."""
-"""Kinds of processes that a machine starts for others."""
 _RETURNED: Final = ("use", "frames", "interval", "times")
 """Values of a role that are returned: those that fit into a frame."""
 _STUDY: Final = SystemRandom().randrange(1 << 30)

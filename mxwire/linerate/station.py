@@ -188,7 +188,7 @@ class SinkStation:
         for unneeded in ("source", "run", "streams", "sent", "bytes"):
             del record[unneeded]
         fields = {**record, **self.drops(), "foreign": self.sink.foreign}
-        if found is not None and message.fields.get("last", True):
+        if found is not None:
             self._end(run)
         return fields
 

@@ -10,10 +10,12 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.replay.stateful.comparison import Cause
+from mxwire.replay.stateful.conversation import EndpointPair
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.simulation import Scenario, Simulation
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, omx
+from mxwire.wire.numbers import RESEND_DELAY
 from tests.replay.testbed import live_node, played
 
 HOSTS = (bytes.fromhex("020000000000"), bytes.fromhex("020000000100"))
@@ -54,3 +56,13 @@ def test_simulated_hosts_can_be_played(scenario: Scenario, host: bytes) -> None:
 def test_unrecorded_hosts_are_not_there() -> None:
     with pytest.raises(MxwireError, match="no frame of"):
         recorded(Scenario(1, messages=3, dialect=MXOE), b"nobody")
+
+
+def test_the_next_retransmission_is_that_of_the_message_which_waits_longest() -> None:
+    """And not always that of the first unacked message, which may have been retransmitted."""
+    pair = EndpointPair(0, 1)
+    pair.note_sent(1, 1, b"one", 0)
+    pair.note_sent(2, 2, b"two", 100)
+    assert pair.due(RESEND_DELAY) == [b"one"]
+    assert min(pair.deadlines()) == 100 + RESEND_DELAY
+    assert pair.due(100 + RESEND_DELAY) == [b"two"]

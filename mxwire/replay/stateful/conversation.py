@@ -118,7 +118,7 @@ class EndpointPair:
 
     def deadlines(self) -> list[int]:
         """Return the times of the next retransmission and the next ack."""
-        times = [each.sent_ns + RESEND_DELAY for each in list(self.unacked.values())[:1]]
+        times = [each.sent_ns + RESEND_DELAY for each in self.unacked.values()]
         return times if self.first_of_owed_ns is None else [*times, self.first_of_owed_ns + OWED]
 
     # Sequence numbers of the live host.
