@@ -656,9 +656,9 @@ static PyTypeObject GatheredFrameType = {
 /* A header for the kernel, that of the frame, its data, and the padding. */
 #define PIECES 4
 
-/* The kernel copies a frame of a page or more into pages of their own, which take a fifth of the time of sending it,
- * unless a header before the frame (PACKET_VNET_HDR) asks for one piece of memory. The largest of these pieces is bounded,
- * since memory in one piece becomes rare. */
+/* The kernel copies a frame of a page or more into separate pages, which takes a fifth of the time of sending
+ * it, unless a header before the frame (PACKET_VNET_HDR) requests one piece of memory. The length of the piece is
+ * limited, since long ones become rare as memory fragments. */
 #define WHOLE_FROM 4000
 #define WHOLE_MAXIMUM 15000
 
@@ -685,8 +685,8 @@ compose(PyObject *frame, Py_buffer *view, struct iovec *pieces, struct mmsghdr *
 }
 
 /* Send frames, each a bytes object or gathered, in as few system calls as possible; return the number sent before the
- * first that is refused. Those of a call that has a long one pass through the second socket, each behind its header for
- * the kernel. */
+ * first that is refused. If one frame of a system call is long, all of the call pass through the second socket, each
+ * behind its header for the kernel. */
 static PyObject *
 send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
 {

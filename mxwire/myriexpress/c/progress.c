@@ -25,8 +25,8 @@
 #define POLLS 64
 /* Polls of a thread that found nothing before it yields the processor: to its partner, perhaps. On 2 processors with 18
  * ready threads, half a round trip of 64 KiB takes 10 to 30 ms, and without yields 40 to 80 ms. Even if no other thread is
- * ready, a yield takes longer than several polls. The first one waits for as long as an answer of a partner that polls
- * takes, so that it delays no such answer. */
+ * ready, a yield takes longer than several polls. Before its first yield, a thread polls PATIENT_POLLS times, for as long
+ * as a partner that polls takes to answer, so that a yield delays no such answer. */
 #define IDLE_POLLS 16
 #define PATIENT_POLLS 1024
 
