@@ -200,10 +200,8 @@ class Verification:
             if len(others) < len(part):
                 self._skipped = SKIPPED
             found = len(part) - len(others)
-            if len(others):
-                self._window = max(2 * found or self._window // 4, LEAST_PLAIN)
-            else:
-                self._window = min(4 * self._window, MOST_PLAIN)
+            window = (2 * found or self._window // 4) if len(others) else 4 * self._window
+            self._window = min(max(window, LEAST_PLAIN), MOST_PLAIN)
             skipped = self._skipped * others.conversations
             yield from self._one_by_one(frames, others.place[:skipped].tolist())
             if len(others) == len(part):

@@ -28,7 +28,7 @@ from tests.analysis.conversations.test_plain_runs import cut, state_of, traffic
 from tests.analysis.test_reply_runs import VANTAGES
 from tests.rules.testbed import Testbed
 
-WINDOWS = {"LEAST_PLAIN": 16, "SKIPPED": 1, "MOST_SKIPPED": 2}
+WINDOWS = {"LEAST_PLAIN": 16, "MOST_PLAIN": 64, "SKIPPED": 1, "MOST_SKIPPED": 2}
 
 
 def judged(batches: Sequence[DecodedBatch], vantage: Vantage, shortest: int) -> tuple[object, ...]:
@@ -44,6 +44,7 @@ def judged(batches: Sequence[DecodedBatch], vantage: Vantage, shortest: int) -> 
         counted.side_effect = lambda *a, **b: (found := original(*a, **b), taken.append(int(found.sum())))[0]
         made = Verification(vantage)
         findings = [str(each) for batch in batches for each in made.observe(batch)]
+        assert all(len(each.args[1]) <= WINDOWS["MOST_PLAIN"] for each in counted.call_args_list)
     hosts = {each.address: (each.frames, each.findings) for each in made.hosts.values()}
     made._table.release_all()
     judge = made._judge
