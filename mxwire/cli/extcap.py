@@ -304,13 +304,16 @@ def _redirect_output(fifo: str) -> None:
 
 
 def main() -> None:
-    """Answer a call by Wireshark; exit code 2 with one line on standard error if that is not possible."""
+    """Answer a call by Wireshark; exit code 2 and one line on standard error if that fails, 130 after Ctrl-C."""
     try:
         _answer(sys.argv[1:])
     except MxwireError as error:
         sys.exit(_fail(str(error)))
     except click.UsageError as error:
         sys.exit(_fail(error.format_message().rstrip(".")))
+    except click.exceptions.Abort:
+        _fail("interrupted")
+        sys.exit(130)
 
 
 def _fail(message: str) -> int:

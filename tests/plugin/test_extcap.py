@@ -245,6 +245,10 @@ class TestRemoteHost:
         code, errors, made = self.capture(pipe, programs, *options)
         assert (code, made) == (2, b"") and errors.startswith(message) and errors.count("\n") == 1
 
+    def test_ctrl_c(self, pipe, programs):
+        self._program(programs / "ssh", 'kill -INT "$PPID"')
+        assert self.capture(pipe, programs) == (130, "\nmxwire: interrupted\n", b"")
+
     def test_without_ssh(self, monkeypatch, tmp_path):
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(MxwireError, match=r"ssh cannot be run .*: install an SSH client"):
