@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ import pytest
 import mxwire as package
 from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
 from mxwire.cli.main import COMMANDS, cli
+from mxwire.errors import MxwireError
 from mxwire.native import is_compiled
 from tests.cli.support import EVERY_TYPE, ROOT, mxwire
 
@@ -184,14 +186,20 @@ def test_the_kit_ends_a_command_that_does_not_end_and_answers_the_next(
     assert mxwire("decode").code == 2 and mxwire("formats").code == 0
 
 
-def test_a_command_in_a_process_lets_the_garbage_collector_run_as_seldom_as_in_its_own():
+@pytest.mark.parametrize("error", [None, MxwireError("wrong"), KeyError("wrong")])
+def test_a_command_in_a_process_lets_the_garbage_collector_run_as_seldom_as_in_its_own(error):
     before, often = gc.get_threshold(), (700, 10, 10)
     thresholds = []
-    command = click.Command("probe", callback=lambda: thresholds.append(gc.get_threshold()))
+
+    def probe() -> None:
+        thresholds.append(gc.get_threshold())
+        if error is not None:
+            raise error
+
     try:
         gc.set_threshold(*often)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cli, "get_command", lambda *_: command)
+        with pytest.MonkeyPatch.context() as patch, nullcontext() if error is None else pytest.raises(type(error)):
+            patch.setattr(cli, "get_command", lambda *_: click.Command("probe", callback=probe))
             cli.main(["probe"], standalone_mode=False)
         assert thresholds[0][0] >= 100 * often[0]
         assert gc.get_threshold() == often
