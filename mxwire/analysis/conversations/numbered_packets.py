@@ -230,13 +230,8 @@ class NumberedTracker:
         if answered is None or ack != answered.ack_value:
             acknowledge(state, row, flow.back, ack, "piggyback", effective=True, confirmed=session != NO_SESSION)
         stream, position, entry = self._find(flow, sequence, content)
-        return (
-            flow,
-            stream,
-            position,
-            entry,
-            0 if entry is not None or state.marks is None else stream.arrival(position),
-        )
+        flags = 0 if entry is not None or state.marks is None else stream.arrival(position)
+        return flow, stream, position, entry, flags
 
     def _find(
         self, flow: Flow, sequence: int, content: tuple[str, int, int]

@@ -140,10 +140,8 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
     from_second = _without_strays(-y, from_second)
     if not from_first.any() or not from_second.any():
         return _one_way(x, y, slope, base, ahead, sides)
-    later, earlier = (
-        _extreme(x[from_first], y[from_first], np.minimum),
-        _extreme(x[from_second], y[from_second], np.maximum),
-    )
+    later = _extreme(x[from_first], y[from_first], np.minimum)
+    earlier = _extreme(x[from_second], y[from_second], np.maximum)
     drift, width, seen = _drift(later, earlier, -slope)
     low, high = _bounds(later, earlier, drift)
     clock = Clock(base, ahead + round((low + high) / 2), slope + drift)

@@ -241,8 +241,6 @@ def _burst_finding(pair: Pair, bursts: list[tuple[CapturedMessage, Repeat]], dia
     ]
     times = _at_least(len(bursts), _KEPT_OF_RECENT) + count_of(len(bursts), "time")
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {times}"
-    parties, stalled = (
-        (Party(pair[0]), Party(pair[1])),
-        standstill(_waits(each for _, each in bursts if each.cause == "timer")),
-    )
+    parties = Party(pair[0]), Party(pair[1])
+    stalled = standstill(_waits(each for _, each in bursts if each.cause == "timer"))
     return BURST.found(parties, summary, weighed(shown, "sign", len(bursts)), stalled_ns=stalled)
