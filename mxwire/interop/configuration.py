@@ -210,7 +210,7 @@ def _entry(text: str, dialect: str, right: InterfaceLocation) -> ExternalHost:
         for role, endpoint in _OF_ROLE.items()
     }
     implementation = Implementation(full, full, dialect, None, "external", command)
-    # Nothing is known of the command, so Open-MX is what it is expected to behave like.
+    # Nothing is known about the command, so it is expected to behave like Open-MX.
     taken = replace(implementation, profile="open-mx")
     return ExternalHost(implementation, taken, f"{name}:0", None, programs)
 

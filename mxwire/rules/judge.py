@@ -171,7 +171,7 @@ class Judge:
                 found = found if found is not None else []
                 found.append(self._violation(rule, breach, frame.src_mac))
         plan.apply(seen)
-        # Of a single index nothing can be excluded.
+        # A single index leaves nothing to exclude.
         if plan.has_index and (len(pair.indexes) > 1 or pair.indexes[0] == ANY_INDEX):
             discovery.apply_index(seen)
         if plan.teaches:

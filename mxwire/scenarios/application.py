@@ -137,7 +137,7 @@ class NodeApplication:
         old = self._on(action)
         self._close_endpoint(old)
         endpoint = self._open_endpoint(old.number, old.key)
-        # Later calls without an endpoint mean the one that replaces it.
+        # Later calls without an endpoint refer to its replacement.
         if old is self.endpoint:
             self.endpoint = endpoint
         return endpoint

@@ -143,7 +143,7 @@ def _condition_text(condition: Condition, scope: Scope, field: str) -> str:
     try:
         values = [shown(each.value(scope), field) for each in condition.values]
     except ScriptError:
-        # This is the text of a failure, for which names may be missing exactly because of it.
+        # The text describes a failure, which may itself be the reason that a name has no value.
         return "a value that this frame does not have"
     return _WORDS[condition.relation].format(*values)
 
