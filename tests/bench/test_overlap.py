@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from functools import cache
+from ipaddress import ip_address
 from unittest.mock import Mock
 
 import pytest
@@ -358,8 +359,10 @@ def test_the_costs_of_a_signal_are_a_guess_with_which_verdicts_vary():
 
 
 def communicators() -> list[StreamCommunicator]:
-    """Two ranks in this process that are connected by TCP over loopback, each with a port of its own."""
-    places = (("", "127.0.0.1", 0), ("", "127.0.0.1", 1))
+    """Two ranks in this process that are connected by TCP over loopback, at an address of this process alone, at which
+    no other process uses their ports."""
+    address = str(ip_address("127.0.0.0") + os.getpid())
+    places = (("", address, 0), ("", address, 1))
     made = [StreamCommunicator(RankSetup(rank, places, "", over="tcp", spin=False)) for rank in (0, 1)]
     connecting = threading.Thread(target=made[0].connect, daemon=True)
     connecting.start()
@@ -388,9 +391,7 @@ def communicators() -> list[StreamCommunicator]:
         (lambda: polling(40_000, 50_000, 20), lambda ours, theirs: not ours and theirs["time"] > 0),
     ],
 )
-def test_the_programs_of_virtual_time_run_live(monkeypatch, make, check, slept):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        monkeypatch.setattr("mxwire.bench.imb.carriers.BASE_PORT", free.getsockname()[1])
+def test_the_programs_of_virtual_time_run_live(make, check, slept):
     made, answers = communicators(), {}
 
     def play(rank: int) -> None:
