@@ -11,6 +11,7 @@ The limit is a loop in C over a mapped file that writes every field into an arra
 
 from __future__ import annotations
 
+import gc
 import io
 import subprocess
 from collections.abc import Callable, Iterator
@@ -116,6 +117,8 @@ def contestants(folder: Path) -> dict[str, Decode | str]:
 
 def timed(decode: Decode, series: str, path: Path) -> Iterator[Sample]:
     """Measure one round of a contestant."""
+    # Otherwise the next contestant would also pay for the objects that this process has not freed since the last one.
+    gc.collect()
     start = perf_counter()
     found = decode(path)
     frames, seconds = found if isinstance(found, tuple) else (found, perf_counter() - start)
