@@ -99,22 +99,24 @@ def _list_messages(output: MessageOutput, options: MessagesOptions, capture: Ope
     """Output the messages of a capture, and yield the number of those that are shown, and of all."""
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
+    from mxwire.report.message_output import MessageText
 
     selector, before = MessageSelector(capture.selection), output.shown
-    rows = output.takes_rows and not (options.incomplete or capture.selection.is_limited or is_live(capture.source))
+    each = options.incomplete or capture.selection.is_limited or is_live(capture.source)
+    text = output if isinstance(output, MessageText) and output.takes_rows and not each else None
     own = None if capture.part is None else capture.part.own
-    follower = Follower(marks=selector.needs_marks, rows=rows, own=own)
+    follower = Follower(marks=selector.needs_marks, rows=text is not None, own=own)
 
     def begin() -> None:
         if output.shown == before:
             names = capture.names if options.filters.by_name else None
             output.begin(capture.name, capture.start_ns or 0, names)
 
-    if rows:
+    if text is not None:
         for group in followed_groups(follower, capture.decoder, capture.source, selector):
             if len(group):
                 begin()
-                output.show_group(group, follower.names)
+                text.show_group(group, follower.names)
                 output.shown += len(group)
     else:
         for message in followed(follower, capture.decoder, capture.source, streams=output.streams, selector=selector):

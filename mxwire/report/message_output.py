@@ -29,8 +29,6 @@ class MessageOutput(ABC):
 
     streams = True
     """True if messages are printed while the capture is read."""
-    takes_rows = False
-    """True if whole groups of messages are shown (:meth:`show_group`)."""
     shown = 0
     """Number of messages."""
 
@@ -44,18 +42,23 @@ class MessageOutput(ABC):
     def show(self, message: CapturedMessage, names: Mapping[int, str]) -> None:
         """Output a message; ``names`` are those of hosts by address."""
 
-    def show_group(self, group: MessageGroup, names: Mapping[int, str]) -> None:
-        """Output messages, if ``takes_rows``."""
-        raise NotImplementedError
-
     def end(self) -> None:  # noqa: B027 - JSON needs no end
         """Finish the output."""
 
 
-class MessageListing(MessageOutput):
-    """Lines of text; ``several``: with headings for the captures, ``live``: of an interface."""
+class MessageText(MessageOutput):
+    """Messages on standard output."""
 
     takes_rows = True
+    """True if groups of messages are printed from their rows, without an object per message."""
+
+    @abstractmethod
+    def show_group(self, group: MessageGroup, names: Mapping[int, str]) -> None:
+        """Print messages, if ``takes_rows``."""
+
+
+class MessageListing(MessageText):
+    """Lines of text; ``several``: with headings for the captures, ``live``: of an interface."""
 
     def __init__(self, *, several: bool, live: bool) -> None:
         self._several = several
@@ -89,7 +92,7 @@ class MessageListing(MessageOutput):
             show([Paragraph(SEE_MESSAGE)])
 
 
-class MessageJson(MessageOutput):
+class MessageJson(MessageText):
     """JSON Lines: one object per message, without what was not there unless ``full``; ``several``: with the name of its
     capture."""
 
