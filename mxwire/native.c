@@ -656,7 +656,7 @@ static PyTypeObject GatheredFrameType = {
 /* A header for the kernel, that of the frame, its data, and the padding. */
 #define PIECES 4
 
-/* The kernel copies a frame of a page or more into separate pages, which takes a fifth of the time of sending
+/* The kernel copies a frame of about a page or more into separate pages, which takes a fifth of the time of sending
  * it, unless a header before the frame (PACKET_VNET_HDR) requests one piece of memory. The length of the piece is
  * limited, since long ones become rare as memory fragments. */
 #define WHOLE_FROM 4000

@@ -118,7 +118,7 @@ class RemoteSegments(Segments):
 
     @property
     def remote(self) -> bool:
-        """True."""
+        """True: the memory is that of another process."""
         return True
 
     def put_rows(self, offset: int, rows: Any) -> bool:
